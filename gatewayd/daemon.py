@@ -155,7 +155,7 @@ class Daemon:
         tasks = gateway.services.tasks
         accounts = gateway.services.accounts
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
-        tasks.spawn("expired revocations", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
+        tasks.spawn("expired sessions", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
         tasks.spawn(
             "old ids of responses",
             _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.response_ids.prune),

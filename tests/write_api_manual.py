@@ -87,7 +87,7 @@ SECTIONS: Final = (
     ),
     Section(
         "Sessions and keys",
-        frozenset({"auths", "keys", "admin"}),
+        frozenset({"auths", "sessions", "keys", "admin"}),
         "Users sign in, change their own account and create API keys.",
     ),
     Section(

@@ -10,7 +10,15 @@ from gatewayctl.render import Output, View
 from gatewayctl.values import by_name
 from gatewayctl.wire import routes
 from gatewayctl.wire.scim import Link, Unlink
-from gatewayctl.wire.users import NewUser, PasswordChange, RoleName, User, UserChange, UserWritten
+from gatewayctl.wire.users import (
+    NewUser,
+    PasswordChange,
+    RoleName,
+    User,
+    UserChange,
+    UserSession,
+    UserWritten,
+)
 
 noun = Noun("Accounts: people and programs that may use the gateway.")
 
@@ -40,6 +48,20 @@ DETAIL: View[User] = View(
 )
 WRITTEN: View[UserWritten] = View(name=lambda user: user.email, columns={})
 SECRET: View[UserWritten] = View(name=lambda user: user.password or user.email, columns={})
+
+SESSION_ROWS: View[UserSession] = View(
+    name=lambda found: found.id,
+    columns={
+        "ID": lambda found: found.id,
+        "METHOD": lambda found: found.method,
+        "PROVIDER": lambda found: found.provider,
+        "ADDRESS": lambda found: found.address,
+        "BROWSER": lambda found: found.user_agent,
+        "CREATED": lambda found: found.created_at,
+        "LAST SEEN": lambda found: found.last_seen_at,
+        "EXPIRES": lambda found: found.expires_at,
+    },
+)
 
 Email = Annotated[str, typer.Option("--email", help="E-mail address of the user, which is the sign-in name.")]
 Name = Annotated[str | None, typer.Option("--name", help="Display name of the user.")]
@@ -182,6 +204,18 @@ def activate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
     show_written(
         session, session.client.call(routes.CHANGE_USER, user, body=UserChange(active=True), dry_run=dry_run)
     )
+
+
+@noun.verb("sessions", "gatewayctl user sessions ada@example.org")
+def list_sessions(session: Session, user: UserRef) -> None:
+    """List the sessions of a user, newest first: each sign-in that is still valid."""
+    session.show_all(session.client.call(routes.LIST_SESSIONS, user).sessions, SESSION_ROWS)
+
+
+@noun.verb("end-sessions", "gatewayctl user end-sessions ada@example.org")
+def end_sessions(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
+    """End every session of a user at once, which signs them out everywhere; their keys stay valid."""
+    show_written(session, session.client.call(routes.END_SESSIONS, user, dry_run=dry_run))
 
 
 @noun.verb(

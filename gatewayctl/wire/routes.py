@@ -71,6 +71,10 @@ LINK_USER: Final = _write(
 SET_PASSWORD: Final = _write(
     "POST", "/v1/users/{ref}/password", users.PasswordChange, users.UserWritten, "Set the password of a user"
 )
+LIST_SESSIONS: Final = _get("/v1/users/{ref}/sessions", users.SessionList, "List the sessions of a user")
+END_SESSIONS: Final = _write(
+    "DELETE", "/v1/users/{ref}/sessions", NoBody, users.UserWritten, "End the sessions of a user"
+)
 UNLINK_USER: Final = _write(
     "POST", "/v1/users/{ref}/unlink", scim.Unlink, users.UserWritten, "Unlink a user from a provider's id"
 )

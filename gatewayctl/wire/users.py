@@ -73,3 +73,26 @@ class PasswordChange(Request):
 
     password: str | None = None
     generate_password: bool = False
+
+
+class UserSession(Reply):
+    """A session of a user: one sign-in.
+
+    `method` is how it began: password, oauth, ldap, header, invitation, link, signup or admin; `provider`
+    is the identity provider, "" for none.
+    """
+
+    id: str
+    method: str
+    provider: str = ""
+    address: str = ""
+    user_agent: str = ""
+    created_at: str | None = None
+    last_seen_at: str | None = None
+    expires_at: str | None = None
+
+
+class SessionList(Reply):
+    """The valid sessions of a user, newest first."""
+
+    sessions: list[UserSession]

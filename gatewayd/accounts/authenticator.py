@@ -49,6 +49,7 @@ class Authenticator:
         self._generation = 0
         self._seen_users: dict[str, int] = {}
         self._seen_keys: dict[str, int] = {}
+        self._seen_sessions: dict[str, int] = {}
         changes.subscribe(self._on_change)
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
@@ -72,24 +73,32 @@ class Authenticator:
         self._seen_users[actor.user_id] = now
         if actor.key_id is not None:
             self._seen_keys[actor.key_id] = now
+        elif actor.jti is not None:
+            self._seen_sessions[actor.jti] = now
         return actor
 
     async def flush(self) -> None:
-        """Write the times of the last use of keys and the last activity of users; called periodically.
+        """Write the times of the last use of keys and sessions and of the last activity of users; called
+        periodically.
 
         Raises the error of a failed write; the next call writes its times.
         """
         users, self._seen_users = self._seen_users, {}
         keys, self._seen_keys = self._seen_keys, {}
+        sessions, self._seen_sessions = self._seen_sessions, {}
         try:
             await _touch(self._users, users)
             users = {}
             await _touch(self._keys, keys)
             keys = {}
+            if sessions:
+                await self._sessions.touch(sessions)
+            sessions = {}
         finally:
             # Times that were recorded meanwhile are newer and win.
             self._seen_users = {**users, **self._seen_users}
             self._seen_keys = {**keys, **self._seen_keys}
+            self._seen_sessions = {**sessions, **self._seen_sessions}
 
     def _find_cached(self, digest: str) -> Actor | None:
         actor = self._cache.get(digest)

@@ -13,12 +13,15 @@ class AccountChange:
 
     `is_out` says that the account was removed, deactivated or made pending: its open connections must end.
     `asks_again` says that its role, its password, a session or a key changed or ended: long-lived connections
-    must authenticate again.
+    must authenticate again. `ended` has the ids of the sessions that ended, whose requests are cancelled;
+    with `is_signed_out` these are all sessions of the user.
     """
 
     user_id: str | None
     is_out: bool = False
     asks_again: bool = False
+    ended: tuple[str, ...] = ()
+    is_signed_out: bool = False
 
 
 ChangeListener = Callable[[AccountChange], None]

@@ -8,7 +8,7 @@ A change is committed and flushed when the method returns, or at the end of a su
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from gatewayd.accounts.records import ApiKey, Group, MembershipSource, User
+from gatewayd.accounts.records import ApiKey, Group, MembershipSource, StoredSession, User
 
 
 class UserStore(Protocol):
@@ -220,12 +220,54 @@ class RevocationStore(Protocol):
         """Store a token id as revoked; idempotent."""
         ...
 
+    async def add_all(self, sessions: Sequence[StoredSession]) -> None:
+        """Store the token ids of sessions as revoked; idempotent."""
+        ...
+
     async def contains(self, jti: str) -> bool:
         """Tell whether the token was revoked."""
         ...
 
     async def prune(self, before: int) -> int:
         """Delete the ids of tokens that expired before this time; return how many."""
+        ...
+
+
+class SessionStore(Protocol):
+    """Sessions by the id of their token. The sessions of an earlier token version of a user are not found."""
+
+    async def add(self, session: StoredSession) -> None:
+        """Insert a session."""
+        ...
+
+    async def find(self, session_id: str) -> StoredSession | None:
+        """Return the session with this id."""
+        ...
+
+    async def list(self, user_id: str, *, after: int) -> Sequence[StoredSession]:
+        """Return the sessions of a user that expire later than `after`, newest first."""
+        ...
+
+    async def list_of_provider(
+        self, provider: str, *, user_id: str | None = None, provider_session: str | None = None
+    ) -> Sequence[StoredSession]:
+        """Return the sessions that began at a provider, of one user or with one id at the provider."""
+        ...
+
+    async def remove(self, session_ids: Sequence[str]) -> int:
+        """Delete sessions; return how many there were."""
+        ...
+
+    async def confirm(self, session_id: str, at: int) -> bool:
+        """Write the time of a confirmation by a password."""
+        ...
+
+    async def touch(self, seen: Mapping[str, int]) -> None:
+        """Write last_seen_at (epoch seconds) for many sessions at once, never moving it backwards."""
+        ...
+
+    async def prune(self, before: int) -> int:
+        """Delete the sessions that expired before this time; return how many."""
         ...
 
 

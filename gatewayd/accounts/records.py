@@ -148,6 +148,51 @@ class SessionClaims:
     expires_at: int
 
 
+class SignInMethod(StrEnum):
+    """How a session began."""
+
+    PASSWORD = "password"  # noqa: S105 - the name of a method
+    OAUTH = "oauth"
+    LDAP = "ldap"
+    HEADER = "header"
+    INVITATION = "invitation"
+    LINK = "link"
+    SIGNUP = "signup"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOrigin:
+    """Origin of a new session.
+
+    `provider` is the name of the identity provider, and `provider_session` its id of the session, the claim
+    `sid`. `user_agent` and `address` are those of the client.
+    """
+
+    method: SignInMethod
+    provider: str = ""
+    provider_session: str = ""
+    user_agent: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session as its owner sees it; `id` is the claim `jti` of its token. Timestamps are epoch seconds.
+
+    `confirmed_at` is the time of the last confirmation by a password, 0 for none.
+    """
+
+    id: str
+    user_id: str
+    token_version: int
+    created_at: int
+    expires_at: int
+    last_seen_at: int
+    origin: SessionOrigin
+    confirmed_at: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     """The authenticated caller with all data for access decisions; computed once per credential and cached.

@@ -179,7 +179,18 @@ class Users:
             await self._write(user, password_hash)
         is_out = before.is_verified and not user.is_verified
         asks_again = before.token_version != user.token_version
-        self._changes.publish(AccountChange(user_id, is_out=is_out, asks_again=asks_again))
+        self._changes.publish(
+            AccountChange(user_id, is_out=is_out, asks_again=asks_again, is_signed_out=asks_again)
+        )
+        return user
+
+    async def end_sessions(self, user_id: str) -> User:
+        """End all sessions of an account at once and return it; its keys stay valid."""
+        async with self._transactor.exclusive(CHANGE_LOCK):
+            before = await self.get(user_id)
+            user = replace(before, token_version=before.token_version + 1)
+            await self._write(user, None)
+        self._changes.publish(AccountChange(user_id, asks_again=True, is_signed_out=True))
         return user
 
     async def change_as_shown(self, user_id: str, change: UserChange, by: Actor | None) -> User:

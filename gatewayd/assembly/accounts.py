@@ -22,7 +22,7 @@ from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.records import PermissionTree
 from gatewayd.accounts.runtime_settings import ConfiguredValue, RuntimeSettings
-from gatewayd.accounts.sessions import Sessions
+from gatewayd.accounts.sessions import Sessions, SessionStores
 from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.sign_in import SignIn, SignInLimits
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
@@ -35,6 +35,7 @@ from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.models import TortoiseModels
+from gatewayd.storage.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import CallbackTransactor
@@ -52,6 +53,7 @@ class AccountStores:
     groups: TortoiseGroups
     keys: TortoiseKeys
     revocations: TortoiseRevocations
+    sessions: TortoiseSessions
     values: TortoiseValues
     models: TortoiseModels
 
@@ -85,6 +87,7 @@ def make_stores(reader: QueryReader) -> AccountStores:
         TortoiseGroups(reader),
         TortoiseKeys(),
         TortoiseRevocations(),
+        TortoiseSessions(),
         TortoiseValues(),
         TortoiseModels(),
     )
@@ -108,7 +111,8 @@ async def make_accounts(
     groups = Groups(stores.groups, commits, changes)
     keys = Keys(stores.keys, key_rules, changes)
     secret = signing_secret(settings)
-    sessions = Sessions(secret, stores.revocations, changes)
+    session_stores = SessionStores(stores.sessions, stores.revocations, commits)
+    sessions = Sessions(secret, session_stores, changes)
     setup = Setup(users, groups, keys, runtime, commits)
     await make_administrator(settings, setup)
     return AccountServices(

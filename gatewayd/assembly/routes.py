@@ -30,6 +30,7 @@ from gatewayd.http.control.accounts import links as control_links
 from gatewayd.http.control.accounts import permissions as control_permissions
 from gatewayd.http.control.accounts import scim as control_scim
 from gatewayd.http.control.accounts import scim_tokens as control_scim_tokens
+from gatewayd.http.control.accounts import sessions as control_sessions
 from gatewayd.http.control.accounts import setup as control_setup
 from gatewayd.http.control.accounts import users as control_users
 from gatewayd.http.control.impersonation import ControlActors
@@ -45,6 +46,7 @@ from gatewayd.http.public.accounts.groups import GroupRoutes
 from gatewayd.http.public.accounts.keys import KeyRoutes
 from gatewayd.http.public.accounts.permissions import PermissionRoutes
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
+from gatewayd.http.public.accounts.sessions import SessionRoutes
 from gatewayd.http.public.accounts.users import UserRoutes
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
@@ -201,6 +203,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *public_plugin_rows(services.extensions, services.servers, accounts),
         *streaming.sockets.routes(),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
+        *SessionRoutes(accounts.sessions, accounts.users).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *UserRoutes(accounts.users, accounts.groups).routes(),
@@ -234,6 +237,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
     rows = [
         *control_setup.SetupRoutes(accounts.setup, writes).routes(),
         *control_users.ControlUserRoutes(users, groups, writes).routes(),
+        *control_sessions.ControlSessionRoutes(accounts.sessions, users, groups, writes).routes(),
         *control_groups.ControlGroupRoutes(groups, users, writes).routes(),
         *control_permissions.ControlPermissionRoutes(accounts.permissions, groups, users, writes).routes(),
         *control_keys.ControlKeyRoutes(accounts.keys, users, writes).routes(),

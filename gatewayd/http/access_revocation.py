@@ -1,4 +1,4 @@
-"""Cancellation of the running requests of an account that loses its access."""
+"""Cancellation of the running requests of an account that loses its access, or of a session that ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,15 @@ Result = TypeVar("Result")
 
 
 class AccessRevocation:
-    """The running requests of each account. Writes are short and are not registered: they run to their end.
+    """The running requests of each account, each with its session.
+
+    Writes are short and are not registered: they run to their end.
 
     The assembly subscribes `on_change` to the changes of accounts.
     """
 
     def __init__(self) -> None:
-        self._running: dict[str, set[asyncio.Task[object]]] = {}
+        self._running: dict[str, dict[asyncio.Task[object], str | None]] = {}
         self._revoked: set[asyncio.Task[object]] = set()
         self._count = 0
 
@@ -32,16 +34,17 @@ class AccessRevocation:
             if before == self._count:
                 return found
 
-    async def run(self, user_id: str, work: Awaitable[Result]) -> Result:
-        """Await the work of a request; raises unauthenticated as soon as the account loses its access.
+    async def run(self, user_id: str, work: Awaitable[Result], session_id: str | None = None) -> Result:
+        """Await the work of a request; raises unauthenticated as soon as the account loses its access, or the
+        session of the request ends.
 
         A cancellation by a client that leaves is raised unchanged.
         """
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a request is served in a task")
-        own_tasks = self._running.setdefault(user_id, set())
-        own_tasks.add(task)
+        own_tasks = self._running.setdefault(user_id, {})
+        own_tasks[task] = session_id
         try:
             return await work
         except asyncio.CancelledError:
@@ -49,10 +52,10 @@ class AccessRevocation:
                 raise
             raise GatewayError(
                 ErrorKind.UNAUTHENTICATED,
-                "cannot go on: the account was deactivated, removed or made pending",
+                "cannot go on: the session was ended, or the account was deactivated or removed",
             ) from None
         finally:
-            own_tasks.discard(task)
+            del own_tasks[task]
             if not own_tasks:
                 del self._running[user_id]
             if task in self._revoked:
@@ -60,13 +63,21 @@ class AccessRevocation:
                 task.uncancel()
 
     def on_change(self, change: AccountChange) -> None:
-        """Cancel the requests of the changed account, or of every account, when the change ends the
-        access."""
-        if not change.is_out:
+        """Cancel the requests of the changed account, or of every account, whose access or session the change
+        ends."""
+        if not (change.is_out or change.ended or change.is_signed_out):
             return
         self._count += 1
-        found = self._running.values() if change.user_id is None else [self._running.get(change.user_id, ())]
-        for task in [task for tasks in found for task in tasks]:
-            if task not in self._revoked:
+        found = self._running.values() if change.user_id is None else [self._running.get(change.user_id, {})]
+        running = [(task, session_id) for tasks in found for task, session_id in tasks.items()]
+        for task, session_id in running:
+            if _is_ended(change, session_id) and task not in self._revoked:
                 self._revoked.add(task)
                 task.cancel()
+
+
+def _is_ended(change: AccountChange, session_id: str | None) -> bool:
+    """Return whether a change ends the requests of a session, or those of no session with None."""
+    if change.is_out or session_id is None:
+        return change.is_out
+    return change.is_signed_out or session_id in change.ended

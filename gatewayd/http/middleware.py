@@ -169,7 +169,7 @@ class PublicEdge:
             return await self._run_to_end(route, request, account)
         self._admission.count(request, account, route.use)
         work = route.handler(request)
-        return await (work if actor is None else self._shut_out.run(account, work))
+        return await (work if actor is None else self._shut_out.run(account, work, actor.jti))
 
     async def _run_to_end(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
         """Await a handler that goes on without its client; it counts until it is done."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from gatewayd.accounts.records import ApiKey
+from gatewayd.accounts.records import ApiKey, StoredSession
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
@@ -72,6 +72,15 @@ class TortoiseRevocations:
         row = RevocationRow(jti=jti, user_id=user_id, expires_at=expires_at)
         async with write_transaction("revoke the session"):
             await RevocationRow.bulk_create([row], ignore_conflicts=True)
+
+    async def add_all(self, sessions: Sequence[StoredSession]) -> None:
+        """Store the token ids of sessions as revoked, unless they are."""
+        rows = [
+            RevocationRow(jti=session.id, user_id=session.user_id, expires_at=session.expires_at)
+            for session in sessions
+        ]
+        async with write_transaction("revoke sessions"):
+            await RevocationRow.bulk_create(rows, ignore_conflicts=True)
 
     async def contains(self, jti: str) -> bool:
         """Return whether a token id is revoked."""

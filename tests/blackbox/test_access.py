@@ -47,6 +47,7 @@ WAYS = {
 # Rows whose success depends on more than who asks: tested in test_credentials.py and below, by name.
 OWN_TESTS = {
     ("POST", f"{AUTHS}/update/password"),
+    ("DELETE", f"{AUTHS}/sessions/{{id}}"),
     ("POST", f"{AUTHS}/api_key"),
     ("GET", f"{AUTHS}/api_key"),
     ("DELETE", f"{AUTHS}/api_key"),

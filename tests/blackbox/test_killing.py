@@ -106,7 +106,7 @@ class People(Client):
 
 
 class Sessions(Client):
-    """Signs out; the token must stay useless, and the others good."""
+    """Signs out; the token must stay useless, and the others good and listed."""
 
     def __init__(self, caller: Caller, seed: int) -> None:
         super().__init__(caller, seed)
@@ -126,7 +126,8 @@ class Sessions(Client):
         for token in self.ended[-10:]:
             assert self.caller.ask("GET", f"{AUTHS}/", None, token).status == 401
         for token in self.open:
-            assert self.caller.ask("GET", f"{AUTHS}/", None, token).status == 200
+            listed = self.caller.call("GET", f"{AUTHS}/sessions", None, token)
+            assert [session["current"] for session in listed] == [True]
 
 
 class Settings(Client):

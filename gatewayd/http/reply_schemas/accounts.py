@@ -58,6 +58,26 @@ def own_session() -> dict[str, Any]:
     )
 
 
+def listed_session() -> dict[str, Any]:
+    """Return the schema of a session in a list."""
+    return record(
+        id=TEXT,
+        created_at=SECONDS,
+        last_seen_at=SECONDS,
+        expires_at=SECONDS,
+        user_agent=TEXT,
+        address=TEXT,
+        method=choice("password", "oauth", "ldap", "header", "invitation", "link", "signup", "admin"),
+        provider=TEXT,
+        current=BOOLEAN,
+    )
+
+
+def ended_sessions() -> dict[str, Any]:
+    """Return the schema of the number of sessions that ended."""
+    return record(ended=INTEGER)
+
+
 def added_account() -> dict[str, Any]:
     """Return the schema of an account that an administrator created, with a token for it."""
     return extended(account, token=TEXT, token_type={"const": "Bearer"})

@@ -180,6 +180,45 @@ class RevocationRow(Model):
         table = "revoked_tokens"
 
 
+class SessionRow(Model):
+    """One sign-in, by the id of its token."""
+
+    jti = NameColumn(max_length=64, primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="sessions", db_index=True)
+    token_version = IntegerColumn()
+    created_at = IntegerColumn()
+    expires_at = IntegerColumn(db_index=True)
+    last_seen_at = IntegerColumn()
+    confirmed_at = IntegerColumn()
+    method = NameColumn(max_length=16)
+    provider = NameColumn(max_length=PROVIDER_LENGTH)
+    provider_session = NameColumn(max_length=FOREIGN_ID_LENGTH)
+    user_agent = NameColumn(max_length=255)
+    address = NameColumn(max_length=64)
+
+    class Meta:
+        table = "sessions"
+        indexes = (("provider", "provider_session"),)
+
+
+class OneTimeLinkRow(Model):
+    """One invitation or sign-in link, without its token. It is deleted when it is used."""
+
+    id = NameColumn(max_length=64, primary_key=True)
+    digest = NameColumn(max_length=64, unique=True)
+    kind = NameColumn(max_length=16)
+    email = NameColumn(max_length=ADDRESS_LENGTH)
+    user_id = NameColumn(max_length=64)
+    role = NameColumn(max_length=16)
+    group_ids = JsonColumn()
+    created_by = NameColumn(max_length=255)
+    created_at = IntegerColumn()
+    expires_at = IntegerColumn(db_index=True)
+
+    class Meta:
+        table = "one_time_links"
+
+
 class ResponseIdRow(Model):
     """One id of a provider, digested, and the user who received it first."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gatewayd.accounts.display_identity import display_identity
-from gatewayd.accounts.records import ApiKey, Group, MembershipSource, Role, User
+from gatewayd.accounts.records import ApiKey, Group, MembershipSource, Role, StoredSession, User
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.text import casefold_nfc
 
@@ -26,6 +26,7 @@ class Tables:
     displays: dict[tuple[str, str, MembershipSource], str] = field(default_factory=dict)
     keys: dict[str, ApiKey] = field(default_factory=dict)
     revoked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    sessions: dict[str, StoredSession] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
 
     def forget_displays(self) -> None:
@@ -399,6 +400,10 @@ class MemoryRevocations:
         async with self._memory.transaction():
             self._memory.tables.revoked[jti] = (user_id, expires_at)
 
+    async def add_all(self, sessions: Sequence[StoredSession]) -> None:
+        for session in sessions:
+            await self.add(session.id, session.user_id, session.expires_at)
+
     async def contains(self, jti: str) -> bool:
         return jti in self._memory.tables.revoked
 
@@ -409,6 +414,66 @@ class MemoryRevocations:
             for jti in old:
                 del revoked[jti]
             return len(old)
+
+
+class MemorySessions:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def add(self, session: StoredSession) -> None:
+        async with self._memory.transaction():
+            if session.user_id not in self._memory.tables.users:
+                raise GatewayError(ErrorKind.CONFLICT, "a row that it refers to does not exist")
+            self._memory.tables.sessions[session.id] = session
+
+    async def find(self, session_id: str) -> StoredSession | None:
+        return next((each for each in self._current() if each.id == session_id), None)
+
+    async def list(self, user_id: str, *, after: int) -> Sequence[StoredSession]:
+        return [each for each in self._current() if each.user_id == user_id and each.expires_at > after]
+
+    async def list_of_provider(
+        self, provider: str, *, user_id: str | None = None, provider_session: str | None = None
+    ) -> Sequence[StoredSession]:
+        return [
+            each
+            for each in self._current()
+            if each.origin.provider == provider
+            and user_id in {None, each.user_id}
+            and provider_session in {None, each.origin.provider_session}
+        ]
+
+    async def remove(self, session_ids: Sequence[str]) -> int:
+        async with self._memory.transaction():
+            sessions = self._memory.tables.sessions
+            return sum(sessions.pop(session_id, None) is not None for session_id in session_ids)
+
+    async def confirm(self, session_id: str, at: int) -> bool:
+        async with self._memory.transaction():
+            sessions = self._memory.tables.sessions
+            if session_id in sessions:
+                sessions[session_id] = replace(sessions[session_id], confirmed_at=at)
+            return session_id in sessions
+
+    async def touch(self, seen: Mapping[str, int]) -> None:
+        async with self._memory.transaction():
+            sessions = self._memory.tables.sessions
+            for session_id in seen.keys() & sessions.keys():
+                latest = max(sessions[session_id].last_seen_at, seen[session_id])
+                sessions[session_id] = replace(sessions[session_id], last_seen_at=latest)
+
+    async def prune(self, before: int) -> int:
+        old = [each.id for each in self._memory.tables.sessions.values() if each.expires_at < before]
+        return await self.remove(old)
+
+    def _current(self) -> Sequence[StoredSession]:
+        users = self._memory.tables.users
+        found = [
+            each
+            for each in self._memory.tables.sessions.values()
+            if each.user_id in users and users[each.user_id].token_version == each.token_version
+        ]
+        return sorted(found, key=lambda each: (-each.created_at, each.id))
 
 
 class MemoryValues:

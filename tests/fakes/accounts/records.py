@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gatewayd.accounts.records import ApiKey, Group, Role, User
+from gatewayd.accounts.records import ApiKey, Group, Role, SessionOrigin, SignInMethod, StoredSession, User
 
 
 def user(user_id: str, **fields: Any) -> User:
@@ -26,6 +26,22 @@ def key(key_id: str, user_id: str, **fields: Any) -> ApiKey:
             "name": key_id,
             "digest": f"digest of {key_id}",
             "prefix": "sk-1",
+        }
+        | fields
+    )
+
+
+def session(session_id: str, user_id: str, **fields: Any) -> StoredSession:
+    """Return a session of a user, begun at 1 by password, which expires at 100."""
+    return StoredSession(
+        **{
+            "id": session_id,
+            "user_id": user_id,
+            "token_version": 0,
+            "created_at": 1,
+            "expires_at": 100,
+            "last_seen_at": 1,
+            "origin": SessionOrigin(SignInMethod.PASSWORD),
         }
         | fields
     )

@@ -16,9 +16,19 @@ from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.password_rules import PasswordRules, check_password
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
-from gatewayd.accounts.records import Actor, CredentialKind, NewGroup, NewUser, PermissionTree, Role, User
+from gatewayd.accounts.records import (
+    Actor,
+    CredentialKind,
+    NewGroup,
+    NewUser,
+    PermissionTree,
+    Role,
+    SessionOrigin,
+    SignInMethod,
+    User,
+)
 from gatewayd.accounts.runtime_settings import ConfiguredValue, RuntimeSettings
-from gatewayd.accounts.sessions import Sessions
+from gatewayd.accounts.sessions import Sessions, SessionStores
 from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.sign_in import SignIn
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
@@ -30,6 +40,7 @@ from tests.fakes.accounts.memory_stores import (
     MemoryGroups,
     MemoryKeys,
     MemoryRevocations,
+    MemorySessions,
     MemoryUsers,
     MemoryValues,
 )
@@ -37,6 +48,7 @@ from tests.fakes.http.public_app import Client, bearer, serving
 
 SECRET = "0123456789abcdef" * 4
 NOON = 1_700_000_000
+BY_PASSWORD = SessionOrigin(SignInMethod.PASSWORD)
 EASY_SIGN_UP = SignUpOptions(initial_admin=True, limit=1000, by_address=1000)
 
 
@@ -129,10 +141,13 @@ class Accounts:
     def keys(self) -> Keys:
         return Keys(self.keys_store, self.rules, self.changes, self.clock)
 
+    @property
+    def session_stores(self) -> SessionStores:
+        return SessionStores(MemorySessions(self.memory), MemoryRevocations(self.memory), self.commits)
+
     @cached_property
     def sessions(self) -> Sessions:
-        revocations = MemoryRevocations(self.memory)
-        return Sessions(SECRET, revocations, self.changes, self.clock, self.clock)
+        return Sessions(SECRET, self.session_stores, self.changes, self.clock, self.clock)
 
     @cached_property
     def authenticator(self) -> Authenticator:
@@ -165,8 +180,8 @@ class Accounts:
         await self.groups.add_members(group.id, [user.id for user in users])
         return group.id
 
-    def session(self, user: User) -> str:
-        return self.sessions.issue(user, 3600)[0]
+    async def session(self, user: User, origin: SessionOrigin = BY_PASSWORD) -> str:
+        return (await self.sessions.issue(user, 3600, origin))[0]
 
     async def actor(self, user: User) -> Actor:
         rights = await self.rules.rights(user)
@@ -185,7 +200,7 @@ class Site:
 
     async def call(self, method: str, path: str, who: User | str | None = None, body: Any = None) -> Any:
         """Send one request as an account (by session) or with a credential; return status and JSON."""
-        credential = self.accounts.session(who) if isinstance(who, User) else who
+        credential = await self.accounts.session(who) if isinstance(who, User) else who
         headers = bearer(credential) if credential else {}
         sent = {} if body is None else {"json": body}
         async with self.client.request(method, path, headers=headers, **sent) as reply:

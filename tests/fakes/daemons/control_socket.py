@@ -27,6 +27,7 @@ from gatewayd.http.control.accounts.links import LinkRoutes
 from gatewayd.http.control.accounts.permissions import ControlPermissionRoutes
 from gatewayd.http.control.accounts.scim import ScimStateRoutes
 from gatewayd.http.control.accounts.scim_tokens import ScimTokenRoutes
+from gatewayd.http.control.accounts.sessions import ControlSessionRoutes
 from gatewayd.http.control.accounts.setup import SetupRoutes
 from gatewayd.http.control.accounts.users import ControlUserRoutes
 from gatewayd.http.control.chat import ControlChatRoutes
@@ -159,6 +160,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     return [
         *SetupRoutes(accounts.setup, writes).routes(),
         *ControlUserRoutes(accounts.users, accounts.groups, writes).routes(),
+        *ControlSessionRoutes(accounts.sessions, accounts.users, accounts.groups, writes).routes(),
         *ControlGroupRoutes(accounts.groups, accounts.users, writes).routes(),
         *LinkRoutes(links, accounts.users, accounts.groups, writes).routes(),
         *ScimTokenRoutes(control.keeper).routes(),

@@ -190,7 +190,7 @@ class DocumentsSite:
     ) -> Any:
         """Send a whole form as an upload and return status and JSON."""
         sent = {
-            **bearer(self.services.accounts.session(who or self.user)),
+            **bearer(await self.services.accounts.session(who or self.user)),
             "Content-Type": FORM,
             **(headers or {}),
         }

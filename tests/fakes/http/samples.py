@@ -120,6 +120,8 @@ SAMPLES: dict[Row, Sample] = {
     ),
     ("POST", f"{AUTHS}/update/profile"): plain(f"{AUTHS}/update/profile", {"name": "New"}),
     ("POST", f"{AUTHS}/update/timezone"): plain(f"{AUTHS}/update/timezone", {"timezone": "UTC"}),
+    ("GET", f"{AUTHS}/sessions"): plain(f"{AUTHS}/sessions"),
+    ("POST", f"{AUTHS}/sessions/end_others"): plain(f"{AUTHS}/sessions/end_others", {}),
     ("GET", f"{AUTHS}/api_keys"): plain(f"{AUTHS}/api_keys"),
     ("GET", f"{AUTHS}/admin/details"): plain(f"{AUTHS}/admin/details"),
     ("GET", f"{AUTHS}/admin/config"): plain(f"{AUTHS}/admin/config"),
@@ -142,6 +144,11 @@ SAMPLES: dict[Row, Sample] = {
     ("GET", USERS + "/{id}/active"): with_user(USERS + "/{id}/active"),
     ("GET", USERS + "/{id}/groups"): with_user(USERS + "/{id}/groups"),
     ("POST", USERS + "/{id}/update"): with_user(USERS + "/{id}/update", {"name": "New"}),
+    ("GET", f"{USERS}/{{id}}/sessions"): lambda site: (f"{USERS}/{site.ids['user']}/sessions", None),
+    ("DELETE", f"{USERS}/{{id}}/sessions"): lambda site: (
+        f"{USERS}/{site.add(Role.USER)[0]}/sessions",
+        None,
+    ),
     ("GET", f"{USERS}/permissions"): plain(f"{USERS}/permissions"),
     ("GET", f"{USERS}/default/permissions"): plain(f"{USERS}/default/permissions"),
     ("POST", f"{USERS}/default/permissions"): plain(

@@ -7,6 +7,7 @@ import pytest
 
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.records import Role
+from gatewayd.errors import GatewayError
 from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
 
@@ -214,3 +215,18 @@ async def test_link_needs_something_to_attach(ctl: Ctl, ada: str) -> None:
     assert (await ctl("user", "link", ada)).code == 2
     assert (await ctl("user", "link", "nobody@example.org", "--external-id", "x")).code == 5
     assert (await ctl("user", "unlink", "nobody@example.org")).code == 5
+
+
+async def test_sessions_and_their_end(ctl: Ctl, control: Control, ada: str) -> None:
+    user = await control.accounts.users.resolve(ada)
+    token = await control.accounts.session(user)
+    listed = await ctl("user", "sessions", ada)
+    assert listed.out.split()[:4] == ["ID", "METHOD", "PROVIDER", "ADDRESS"]
+    assert "password" in listed.out
+    assert (await ctl("user", "end-sessions", ada, "--dry-run")).code == 0
+    assert len((await ctl("user", "sessions", ada, "-o", "name")).out.split()) == 1
+    ended = await ctl("user", "end-sessions", ada)
+    assert ended.code == 0
+    with pytest.raises(GatewayError):
+        await control.accounts.authenticator.authenticate(token, "GET", "/api/models")
+    assert (await ctl("user", "sessions", ada, "-o", "name")).out == ""

@@ -6,7 +6,7 @@ from gatewayd.accounts import authenticator as module
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import ApiKey, CredentialKind, GroupChange, Role, User, UserChange
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts.services import Accounts
+from tests.fakes.accounts.services import BY_PASSWORD, Accounts
 
 
 async def refused(accounts: Accounts, credential: str, path: str = "/api/models") -> ErrorKind:
@@ -26,7 +26,7 @@ async def with_key(accounts: Accounts, role: Role = Role.USER) -> tuple[User, Ap
 async def test_a_key_and_a_session_name_the_same_account(accounts: Accounts) -> None:
     user, key, value = await with_key(accounts)
     by_key = await accounts.authenticator.authenticate(value, "GET", "/api/models")
-    by_session = await accounts.authenticator.authenticate(accounts.session(user), "GET", "/api/models")
+    by_session = await accounts.authenticator.authenticate(await accounts.session(user), "GET", "/api/models")
     assert (by_key.user, by_key.kind, by_key.key_id) == (user, CredentialKind.KEY, key.id)
     assert (by_session.user, by_session.kind) == (user, CredentialKind.SESSION)
     assert by_session.jti
@@ -54,7 +54,7 @@ async def test_the_global_switch_stops_and_revives_keys(accounts: Accounts) -> N
     await accounts.authenticator.authenticate(value, "GET", "/x")
     await accounts.runtime.set({"ENABLE_API_KEYS": False}, by="test")
     assert await refused(accounts, value) is ErrorKind.FORBIDDEN
-    await accounts.authenticator.authenticate(accounts.session(user), "GET", "/x")
+    await accounts.authenticator.authenticate(await accounts.session(user), "GET", "/x")
     await accounts.runtime.set({"ENABLE_API_KEYS": True}, by="test")
     await accounts.authenticator.authenticate(value, "GET", "/x")
 
@@ -85,12 +85,12 @@ async def test_endpoint_restrictions_bind_administrators_and_cached_keys(account
     )
     await accounts.authenticator.authenticate(value, "GET", "/api/models")
     assert await refused(accounts, value, "/api/v1/auths/") is ErrorKind.FORBIDDEN
-    await accounts.authenticator.authenticate(accounts.session(user), "GET", "/api/v1/auths/")
+    await accounts.authenticator.authenticate(await accounts.session(user), "GET", "/api/v1/auths/")
 
 
 async def test_deactivation_and_removal_end_everything_at_once(accounts: Accounts) -> None:
     user, _, value = await with_key(accounts)
-    session = accounts.session(user)
+    session = await accounts.session(user)
     for credential in (value, session):
         await accounts.authenticator.authenticate(credential, "GET", "/x")
     await accounts.users.change(user.id, UserChange(active=False), None)
@@ -112,7 +112,7 @@ async def test_a_pending_account_is_known_but_not_verified(accounts: Accounts) -
 @pytest.mark.parametrize("change", [UserChange(password="new"), UserChange(role=Role.ADMIN)])
 async def test_sessions_end_with_a_password_or_role_change(accounts: Accounts, change: UserChange) -> None:
     user, _, value = await with_key(accounts)
-    session = accounts.session(user)
+    session = await accounts.session(user)
     await accounts.authenticator.authenticate(session, "GET", "/x")
     await accounts.users.change(user.id, change, None)
     assert await refused(accounts, session) is ErrorKind.UNAUTHENTICATED
@@ -121,7 +121,7 @@ async def test_sessions_end_with_a_password_or_role_change(accounts: Accounts, c
 
 async def test_sign_out_ends_this_session_only(accounts: Accounts) -> None:
     user = await accounts.add_user()
-    one, two = accounts.session(user), accounts.session(user)
+    one, two = await accounts.session(user), await accounts.session(user)
     for session in (one, two):
         await accounts.authenticator.authenticate(session, "GET", "/x")
     await accounts.sessions.revoke(accounts.sessions.read(one))
@@ -143,7 +143,7 @@ async def test_revoked_and_expired_keys(accounts: Accounts) -> None:
 
 async def test_cached_sessions_expire(accounts: Accounts) -> None:
     user = await accounts.add_user()
-    token, _ = accounts.sessions.issue(user, 60)
+    token, _ = await accounts.sessions.issue(user, 60, BY_PASSWORD)
     await accounts.authenticator.authenticate(token, "GET", "/x")
     accounts.time += 60
     assert await refused(accounts, token) is ErrorKind.UNAUTHENTICATED
@@ -198,7 +198,7 @@ async def test_the_cache_is_bounded(accounts: Accounts, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "MAX_CACHED", 3)
     user = await accounts.add_user()
     for _ in range(10):
-        await accounts.authenticator.authenticate(accounts.session(user), "GET", "/x")
+        await accounts.authenticator.authenticate(await accounts.session(user), "GET", "/x")
     assert len(accounts.authenticator._cache) == 3
     assert len(accounts.authenticator._cached_of[user.id]) == 3
     accounts.changes.publish(AccountChange(user.id))

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from jose import jwk, jwt
 
 from gatewayd.accounts.change_notifier import AccountChange
-from gatewayd.accounts.sessions import LEEWAY_SECONDS, Sessions
+from gatewayd.accounts.records import SessionOrigin, SignInMethod
+from gatewayd.accounts.sessions import CONFIRMATION_SECONDS, LEEWAY_SECONDS, Sessions
 from gatewayd.errors import ErrorKind, GatewayError
-from tests.fakes.accounts.memory_stores import MemoryRevocations
-from tests.fakes.accounts.services import NOON, SECRET, Accounts
+from tests.fakes.accounts.services import BY_PASSWORD, NOON, SECRET, Accounts
 
 
 def claims_at(now: int, **changed: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_the_backend_is_cryptography() -> None:
 
 async def test_a_token_says_what_was_issued(accounts: Accounts) -> None:
     ann = await accounts.add_user()
-    token, claims = accounts.sessions.issue(ann, 60)
+    token, claims = await accounts.sessions.issue(ann, 60, BY_PASSWORD)
     assert accounts.sessions.read(token) == claims
     assert (claims.user_id, claims.token_version) == (ann.id, 0)
     assert claims.expires_at - claims.issued_at == 60
@@ -45,7 +45,7 @@ async def test_a_token_says_what_was_issued(accounts: Accounts) -> None:
 
 
 async def test_a_token_ends_when_it_says(accounts: Accounts) -> None:
-    token, _ = accounts.sessions.issue(await accounts.add_user(), 60)
+    token, _ = await accounts.sessions.issue(await accounts.add_user(), 60, BY_PASSWORD)
     accounts.time += 59
     accounts.sessions.read(token)
     accounts.time += 1
@@ -125,12 +125,12 @@ def test_signed_payloads_that_are_no_objects(accounts: Accounts) -> None:
 
 async def test_revocation_is_remembered_until_the_token_has_expired(accounts: Accounts) -> None:
     ann = await accounts.add_user()
-    _, claims = accounts.sessions.issue(ann, 60)
-    _, other = accounts.sessions.issue(ann, 60)
+    _, claims = await accounts.sessions.issue(ann, 60, BY_PASSWORD)
+    _, other = await accounts.sessions.issue(ann, 60, BY_PASSWORD)
     accounts.heard.clear()
     await accounts.sessions.revoke(claims)
     await accounts.sessions.revoke(claims)
-    assert accounts.heard == [AccountChange(ann.id, asks_again=True)] * 2
+    assert accounts.heard == [AccountChange(ann.id, asks_again=True, ended=(claims.jti,))] * 2
     assert await accounts.sessions.is_revoked(claims)
     assert not await accounts.sessions.is_revoked(other)
     assert await accounts.sessions.prune() == 0
@@ -142,8 +142,8 @@ async def test_revocation_is_remembered_until_the_token_has_expired(accounts: Ac
 
 async def test_a_session_outlives_a_clock_that_is_set_back_and_so_does_its_end(accounts: Accounts) -> None:
     ann = await accounts.add_user()
-    kept, claims = accounts.sessions.issue(ann, 60)
-    ended, ended_claims = accounts.sessions.issue(ann, 60)
+    kept, claims = await accounts.sessions.issue(ann, 60, BY_PASSWORD)
+    ended, ended_claims = await accounts.sessions.issue(ann, 60, BY_PASSWORD)
     await accounts.sessions.revoke(ended_claims)
     accounts.time += 3000
     assert await accounts.sessions.prune() == 0
@@ -155,8 +155,8 @@ async def test_a_session_outlives_a_clock_that_is_set_back_and_so_does_its_end(a
 async def test_a_clock_that_is_set_ahead_brings_no_ended_session_back(
     accounts: Accounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sessions = Sessions(SECRET, MemoryRevocations(accounts.memory), accounts.changes)
-    _, claims = sessions.issue(await accounts.add_user(), 60)
+    sessions = Sessions(SECRET, accounts.session_stores, accounts.changes)
+    _, claims = await sessions.issue(await accounts.add_user(), 60, BY_PASSWORD)
     await sessions.revoke(claims)
     ahead = time.time() + 10 * LEEWAY_SECONDS
     with monkeypatch.context() as patched:
@@ -173,5 +173,106 @@ def test_weak_secrets_are_refused(accounts: Accounts) -> None:
 
 async def test_a_session_may_end_with_what_made_it(accounts: Accounts) -> None:
     ann = await accounts.add_user()
-    assert accounts.sessions.issue(ann, 60, accounts.time + 5)[1].expires_at == accounts.time + 5
-    assert accounts.sessions.issue(ann, 60, accounts.time + 500)[1].expires_at == accounts.time + 60
+    assert (await accounts.sessions.issue(ann, 60, BY_PASSWORD, accounts.time + 5))[
+        1
+    ].expires_at == accounts.time + 5
+    assert (await accounts.sessions.issue(ann, 60, BY_PASSWORD, accounts.time + 500))[
+        1
+    ].expires_at == accounts.time + 60
+
+
+async def test_sessions_are_listed_until_they_end(accounts: Accounts) -> None:
+    ann, bob = await accounts.add_user(), await accounts.add_user("bob")
+    agent = SessionOrigin(SignInMethod.LDAP, user_agent="A\x00\ud800" * 500, address="1" * 500)
+    _, one = await accounts.sessions.issue(ann, 60, agent)
+    accounts.time += 1
+    _, two = await accounts.sessions.issue(ann, 60, BY_PASSWORD)
+    await accounts.sessions.issue(bob, 60, BY_PASSWORD)
+    listed = await accounts.sessions.list(ann.id)
+    assert [each.id for each in listed] == [two.jti, one.jti]
+    shown = listed[1].origin
+    assert (shown.method, len(shown.user_agent), len(shown.address)) == (SignInMethod.LDAP, 255, 64)
+    with pytest.raises(GatewayError) as caught:
+        await accounts.sessions.end(bob.id, one.jti)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert not await accounts.sessions.is_revoked(one)
+    accounts.heard.clear()
+    assert (await accounts.sessions.end(ann.id, one.jti)).id == one.jti
+    assert accounts.heard == [AccountChange(ann.id, asks_again=True, ended=(one.jti,))]
+    assert await accounts.sessions.is_revoked(one)
+    assert [each.id for each in await accounts.sessions.list(ann.id)] == [two.jti]
+    accounts.time += 60
+    assert await accounts.sessions.list(ann.id) == []
+    assert len(await accounts.sessions.list(bob.id)) == 0
+
+
+async def test_the_other_sessions_end_together(accounts: Accounts) -> None:
+    ann, bob = await accounts.add_user(), await accounts.add_user("bob")
+    claims = [(await accounts.sessions.issue(ann, 60, BY_PASSWORD))[1] for _ in range(3)]
+    _, his = await accounts.sessions.issue(bob, 60, BY_PASSWORD)
+    accounts.heard.clear()
+    assert await accounts.sessions.end_others(ann.id, claims[1].jti) == 2
+    assert [await accounts.sessions.is_revoked(each) for each in [*claims, his]] == [True, False, True, False]
+    assert {*accounts.heard[0].ended} == {claims[0].jti, claims[2].jti}
+    assert await accounts.sessions.end_others(ann.id, claims[1].jti) == 0
+    assert await accounts.sessions.end_others(ann.id, None) == 1
+
+
+async def test_a_provider_ends_its_sessions(accounts: Accounts) -> None:
+    ann, bob = await accounts.add_user(), await accounts.add_user("bob")
+    one, two = (SessionOrigin(SignInMethod.OAUTH, "okta", f"sid-{number}") for number in (1, 2))
+    made = [
+        (await accounts.sessions.issue(who, 60, origin))[1]
+        for who, origin in ((ann, one), (ann, two), (bob, one), (ann, BY_PASSWORD))
+    ]
+    assert await accounts.sessions.end_of_provider("other", provider_session="sid-1") == 0
+    assert await accounts.sessions.end_of_provider("okta", provider_session="sid-2") == 1
+    assert await accounts.sessions.end_of_provider("okta", user_id=ann.id) == 1
+    assert [await accounts.sessions.is_revoked(each) for each in made] == [True, True, False, False]
+    for nothing in ({}, {"provider_session": ""}):
+        with pytest.raises(ValueError, match="needed"):
+            await accounts.sessions.end_of_provider("okta", **nothing)
+
+
+async def test_a_confirmation_is_fresh_for_ten_minutes(accounts: Accounts) -> None:
+    _, claims = await accounts.sessions.issue(await accounts.add_user(), 6000, BY_PASSWORD)
+    accounts.time += CONFIRMATION_SECONDS
+    assert await accounts.sessions.is_fresh(claims.jti)
+    accounts.time += 1
+    assert not await accounts.sessions.is_fresh(claims.jti)
+    await accounts.sessions.confirm(claims.jti)
+    assert await accounts.sessions.is_fresh(claims.jti)
+    accounts.time += CONFIRMATION_SECONDS + 1
+    assert not await accounts.sessions.is_fresh(claims.jti)
+    assert not await accounts.sessions.is_fresh("gone")
+    with pytest.raises(GatewayError):
+        await accounts.sessions.confirm("gone")
+
+
+async def test_expired_sessions_are_pruned_with_their_revocations(accounts: Accounts) -> None:
+    await accounts.sessions.issue(await accounts.add_user(), 60, BY_PASSWORD)
+    accounts.time += 61 + LEEWAY_SECONDS
+    await accounts.sessions.prune()
+    assert accounts.memory.tables.sessions == {}
+
+
+async def test_the_time_of_the_last_request_is_written_by_the_flush(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    token = await accounts.session(ann)
+    accounts.time += 5
+    await accounts.authenticator.authenticate(token, "GET", "/x")
+    assert (await accounts.sessions.list(ann.id))[0].last_seen_at == accounts.time - 5
+    await accounts.authenticator.flush()
+    assert (await accounts.sessions.list(ann.id))[0].last_seen_at == accounts.time
+
+
+async def test_a_token_without_a_row_is_valid_and_can_be_revoked(accounts: Accounts) -> None:
+    ann = await accounts.add_user()
+    token = await accounts.session(ann)
+    accounts.memory.tables.sessions.clear()
+    await accounts.authenticator.authenticate(token, "GET", "/x")
+    await accounts.authenticator.flush()
+    assert await accounts.sessions.list(ann.id) == []
+    await accounts.sessions.revoke(accounts.sessions.read(token))
+    with pytest.raises(GatewayError):
+        await accounts.authenticator.authenticate(token, "GET", "/x")

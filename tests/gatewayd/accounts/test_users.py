@@ -173,7 +173,9 @@ async def test_who_is_out_and_who_must_ask_again_is_told(
     user = await accounts.users.create(ANN)
     accounts.heard.clear()
     await accounts.users.change(user.id, change, None)
-    assert accounts.heard == [AccountChange(user.id, is_out=is_out, asks_again=asks_again)]
+    assert accounts.heard == [
+        AccountChange(user.id, is_out=is_out, asks_again=asks_again, is_signed_out=asks_again)
+    ]
     await accounts.users.remove((await accounts.add_user("bob")).id, None)
     assert accounts.heard[-1].is_out
 

@@ -306,3 +306,27 @@ async def test_a_stream_with_a_head_of_the_library_is_cut_too() -> None:
         await asyncio.wait_for(closed.wait(), SOON)
         with pytest.raises(aiohttp.ClientError):
             await asyncio.wait_for(reply.read(), SOON)
+
+
+async def test_only_the_requests_of_ended_sessions_are_cut() -> None:
+    shut_out, hold = AccessRevocation(), asyncio.Event()
+    tasks = {
+        name: asyncio.ensure_future(shut_out.run(user_id, hold.wait(), session_id))
+        for name, user_id, session_id in (
+            ("one", "ann", "j1"),
+            ("two", "ann", "j2"),
+            ("key", "ann", None),
+            ("bob", "bob", "j1"),
+        )
+    }
+    await asyncio.sleep(0)
+    shut_out.on_change(AccountChange("ann", asks_again=True, ended=("j1",)))
+    with pytest.raises(GatewayError, match="session was ended"):
+        await tasks.pop("one")
+    assert not any(task.done() for task in tasks.values())
+    shut_out.on_change(AccountChange("ann", asks_again=True, is_signed_out=True))
+    with pytest.raises(GatewayError):
+        await tasks.pop("two")
+    shut_out.on_change(AccountChange("ann", asks_again=True))
+    hold.set()
+    assert [await task for task in tasks.values()] == [True, True]

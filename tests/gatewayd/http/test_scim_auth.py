@@ -71,7 +71,7 @@ EVERY_ROW = [
 async def test_nothing_but_the_scim_token_opens_a_row(site: ScimSite, method: str, path: str) -> None:
     accounts = site.scim.accounts
     admin = await accounts.add_user("root")
-    session = accounts.sessions.issue(admin, 3600)[0]
+    session = await accounts.session(admin)
     wrong: Sequence[dict[str, str]] = [
         {},
         {"Authorization": "Bearer wrong"},

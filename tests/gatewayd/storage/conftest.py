@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.interfaces import GroupStore, KeyStore, RevocationStore, UserStore, ValueStore
+from gatewayd.accounts.interfaces import (
+    GroupStore,
+    KeyStore,
+    RevocationStore,
+    SessionStore,
+    UserStore,
+    ValueStore,
+)
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.storage.chats import TortoiseChats
@@ -21,6 +28,7 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
+from gatewayd.storage.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import Transactor
@@ -29,6 +37,7 @@ from tests.fakes.accounts.memory_stores import (
     MemoryGroups,
     MemoryKeys,
     MemoryRevocations,
+    MemorySessions,
     MemoryUsers,
     MemoryValues,
 )
@@ -51,6 +60,7 @@ class Stores:
     keys: KeyStore
     revocations: RevocationStore
     values: ValueStore
+    sessions: SessionStore
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,14 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     """Return every implementation in turn: what a test asks of it is the contract."""
     if request.param == "memory":
         memory = Memory()
-        parts: list[Any] = [MemoryUsers, MemoryGroups, MemoryKeys, MemoryRevocations, MemoryValues]
+        parts: list[Any] = [
+            MemoryUsers,
+            MemoryGroups,
+            MemoryKeys,
+            MemoryRevocations,
+            MemoryValues,
+            MemorySessions,
+        ]
         yield Stores(memory, *(part(memory) for part in parts))
         return
     location = make_location(request, tmp_path, request.param)
@@ -112,6 +129,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             TortoiseKeys(),
             TortoiseRevocations(),
             TortoiseValues(),
+            TortoiseSessions(),
         )
 
 

@@ -21,7 +21,7 @@ import pytest
 from gatewayd.ingest.records import ScopeKind, SearchScope
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
-from gatewayd.storage.engine.migrate import check, migrate, read_status
+from gatewayd.storage.engine.migrate import check, known_migrations, migrate, read_status
 from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.tables.documents import PassageRow
@@ -147,7 +147,7 @@ async def test_a_loss_would_be_found(migrated_copy: Path) -> None:
 
 
 # A migration that kills its process when it has changed a table.
-DEADLY = """
+DEADLY = f"""
 import os, signal
 from tortoise import migrations
 from tortoise.migrations import operations as ops
@@ -157,7 +157,7 @@ async def die(apps, editor):
     os.kill(os.getpid(), signal.SIGKILL)
 
 class Migration(migrations.Migration):
-    dependencies = [("gatewayd", "0009_blank_pages")]
+    dependencies = [("gatewayd", "{known_migrations()[-1]}")]
     operations = [
         ops.AddField(model_name="UserRow", name="nickname", field=NameColumn(max_length=10, null=True)),
         ops.RunPython(die),
@@ -182,7 +182,7 @@ def deadly(tmp_path: Path) -> Path:
     """Return the directory of the package `deadly`: this version's migrations and one that kills."""
     package = tmp_path / "packages" / "deadly"
     shutil.copytree(ROOT / "gatewayd" / "storage" / "migrations", package)
-    (package / "0010_deadly.py").write_text(DEADLY)
+    (package / "9999_deadly.py").write_text(DEADLY)
     return package.parent
 
 
@@ -210,7 +210,7 @@ async def test_a_migration_that_is_killed_has_changed_nothing(
             check(status)
             assert await TortoiseUsers().find("a") == user("a")
     if engine == "sqlite":
-        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-0010_deadly")) as copy:
+        with closing(sqlite3.connect(tmp_path / "gatewayd.db.before-9999_deadly")) as copy:
             assert copy.execute("SELECT id FROM users").fetchall() == [("a",)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
-from gatewayd.accounts.records import NewUser, Role, UserChange
+from gatewayd.accounts.records import NewUser, Role, SessionOrigin, SignInMethod, UserChange
 from gatewayd.accounts.sign_in import SignIn, SignInClient
 from gatewayd.accounts.sign_up import SignUp
 from gatewayd.accounts.users import Users
@@ -146,7 +146,7 @@ class AuthRoutes:
             audit_session(request, "sign-in refused", form.email, refused=error.message)
             raise
         audit_session(request, "sign-in", user.email)
-        reply = await self._replies.open(request, user)
+        reply = await self._replies.open(request, user, SessionOrigin(SignInMethod.PASSWORD))
         self._replies.set_device_cookie(request, reply, self._sign_in.issue_device_cookie(user))
         return reply
 
@@ -165,7 +165,7 @@ class AuthRoutes:
             audit_session(request, "sign-up refused", form.email, refused=error.message)
             raise
         audit_session(request, "sign-up", user.email, role=user.role)
-        return await self._replies.open(request, user)
+        return await self._replies.open(request, user, SessionOrigin(SignInMethod.SIGNUP))
 
     @answers(service.status)
     async def signout(self, request: web.Request) -> web.StreamResponse:
@@ -187,7 +187,8 @@ class AuthRoutes:
             )
         )
         note_change(request, user.email, {"name": user.name, "role": user.role})
-        token = self._replies.issue(user, actor(request).expires_at)
+        origin = SessionOrigin(SignInMethod.ADMIN)
+        token = await self._replies.issue(request, user, origin, actor(request).expires_at)
         shown = {"token": token, "token_type": "Bearer"}
         return json_reply({**shown, **render_account(user)}, headers=NO_STORE)
 

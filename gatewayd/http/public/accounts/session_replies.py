@@ -1,17 +1,25 @@
 """Session replies: a token, its account and its cookie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from aiohttp import hdrs, web
 
 from gatewayd.accounts.devices import LIFE_SECONDS
 from gatewayd.accounts.key_rules import KeyRules
-from gatewayd.accounts.records import Actor, CredentialKind, PermissionTree, User
+from gatewayd.accounts.records import (
+    Actor,
+    CredentialKind,
+    PermissionTree,
+    SessionClaims,
+    SessionOrigin,
+    User,
+)
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.http.body import json_reply
-from gatewayd.http.context import base_url
+from gatewayd.http.context import base_url, client_address
+from gatewayd.http.origins import FETCH_SITE
 from gatewayd.http.public.accounts.serializers import render_account
 
 DEVICE_COOKIE: Final = "gatewayd_device"
@@ -43,13 +51,45 @@ class SessionReplies:
         self._runtime = runtime
         self._cookie = cookie
 
-    async def open(self, request: web.Request, user: User) -> web.Response:
-        """Answer a new session of the user, with its cookie."""
-        token, claims = self._sessions.issue(user, self._runtime.session_seconds())
+    async def open(self, request: web.Request, user: User, origin: SessionOrigin) -> web.Response:
+        """Answer a new session of the user, with its cookie.
+
+        The session has the address and the user agent of the request. A session that a browser sent with the
+        request ends (ASVS 5.0, 7.2.4).
+        """
         rights = await self._rules.rights(user)
+        token, claims = await self._begin(request, user, origin)
+        await self._end_former(request)
         reply = json_reply(_body(user, token, claims.expires_at, rights.permissions), headers=NO_STORE)
         self._set(request, reply, token, claims.expires_at - claims.issued_at)
         return reply
+
+    async def redirect(
+        self, request: web.Request, user: User, origin: SessionOrigin, location: str
+    ) -> web.Response:
+        """Answer 302 to `location` with the cookie of a new session, as `open` makes it."""
+        token, claims = await self._begin(request, user, origin)
+        await self._end_former(request)
+        reply = web.Response(status=302, headers={hdrs.LOCATION: location, **NO_STORE})
+        self._set(request, reply, token, claims.expires_at - claims.issued_at)
+        return reply
+
+    async def _begin(
+        self, request: web.Request, user: User, origin: SessionOrigin, until: int | None = None
+    ) -> tuple[str, SessionClaims]:
+        return await self._sessions.issue(
+            user, self._runtime.session_seconds(), _with_client(request, origin), until
+        )
+
+    async def _end_former(self, request: web.Request) -> None:
+        """End the session of the cookie. Programs may keep several sessions in one store of cookies; only
+        browsers send Origin or Sec-Fetch-Site."""
+        cookie = request.cookies.get(self._cookie.name, "")
+        if not cookie or not (hdrs.ORIGIN in request.headers or FETCH_SITE in request.headers):
+            return
+        claims = self._sessions.find_claims(cookie)
+        if claims is not None:
+            await self._sessions.revoke(claims)
 
     def set_device_cookie(self, request: web.Request, reply: web.Response, value: str) -> None:
         """Add the device cookie to a reply, with the path of the sign-in and a life of `LIFE_SECONDS`."""
@@ -63,11 +103,10 @@ class SessionReplies:
             samesite="Strict",
         )
 
-    def issue(self, user: User, until: int | None) -> str:
+    async def issue(self, request: web.Request, user: User, origin: SessionOrigin, until: int | None) -> str:
         """Return a token for the user, without a cookie; `until` is the expiry of the credential of the
         request."""
-        seconds = self._runtime.session_seconds()
-        return self._sessions.issue(user, seconds, until)[0]
+        return (await self._begin(request, user, origin, until))[0]
 
     def show(
         self, request: web.Request, caller: Actor, credential: str, more: dict[str, Any]
@@ -115,6 +154,11 @@ class SessionReplies:
             secure=self._is_secure(request),
             samesite=self._cookie.same_site,
         )
+
+
+def _with_client(request: web.Request, origin: SessionOrigin) -> SessionOrigin:
+    user_agent = request.headers.get(hdrs.USER_AGENT, "")
+    return replace(origin, user_agent=user_agent, address=client_address(request))
 
 
 def _body(user: User, token: str, expires_at: int | None, permissions: PermissionTree) -> dict[str, Any]:

@@ -30,19 +30,17 @@ from tests.fakes.accounts.records import key, user
 from tests.fakes.storage.postgres import Postgres
 
 FIRST = "0001_initial"
-LATER_ONES = (
-    *("0002_provisioning", "0003_documents", "0004_words", "0005_chats", "0006_roles"),
-    *("0007_response_ids", "0008_segmented_words", "0009_blank_pages", "0010_later"),
-)
+PRESENT = known_migrations()
+LATER_ONES = (*PRESENT[1:], "9999_later")
 
 # What a later version could bring: SQLite has to make the table of the users anew, which keys refer to.
-LATER = """
+LATER = f"""
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 from gatewayd.storage.engine.fields import NameColumn
 
 class Migration(migrations.Migration):
-    dependencies = [("gatewayd", "0009_blank_pages")]
+    dependencies = [("gatewayd", "{PRESENT[-1]}")]
     operations = [
         ops.AlterField(model_name="UserRow", name="username", field=NameColumn(max_length=300, null=True)),
         ops.AddField(model_name="UserRow", name="nickname", field=NameColumn(max_length=10, null=True)),
@@ -67,7 +65,7 @@ def later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "packages" / "later_migrations"
     present = Path(sys.modules["gatewayd.storage.engine.migrate"].__file__ or "").parents[1] / "migrations"
     shutil.copytree(present, folder)
-    (folder / "0010_later.py").write_text(LATER)
+    (folder / "9999_later.py").write_text(LATER)
     monkeypatch.syspath_prepend(folder.parent)
     for name in [name for name in sys.modules if name.startswith("later_migrations")]:
         monkeypatch.delitem(sys.modules, name)
@@ -124,7 +122,7 @@ async def test_an_older_schema_is_refused_until_it_is_migrated(database: Databas
     error = await refusal(database, later.name)
     assert error.code == "schema_older"
     assert "gatewayd --migrate" in error.message
-    assert await migrate_open(database, later.name) == ["0010_later"]
+    assert await migrate_open(database, later.name) == ["9999_later"]
     check(await read_status(database, later.name))
     assert (await refusal(database)).code == "schema_newer"
 
@@ -166,7 +164,7 @@ async def test_remaking_a_table_keeps_what_refers_to_it(database: Database, late
 
 
 async def test_a_migration_that_fails_leaves_nothing(database: Database, later: Path) -> None:
-    (later / "0010_later.py").write_text(BROKEN)
+    (later / "9999_later.py").write_text(BROKEN)
     await TortoiseUsers().add(user("u1"), "hash")
     with pytest.raises(GatewayError, match="cannot migrate"):
         await migrate_open(database, later.name)
@@ -200,7 +198,7 @@ async def test_the_file_is_copied_before_it_is_migrated(database: Database, late
     await migrate_open(database, later.name)
     path = database.location.path
     assert path is not None
-    copy = path.with_name(f"{path.name}.before-0010_later")
+    copy = path.with_name(f"{path.name}.before-9999_later")
     assert copy.stat().st_mode & 0o777 == 0o600
     assert not copy.with_name(f"{copy.name}.part").exists()
     connection = sqlite3.connect(copy)
@@ -216,7 +214,7 @@ async def test_the_file_is_copied_before_it_is_migrated(database: Database, late
 
 @pytest.mark.parametrize("location", ["sqlite"], indirect=True)
 async def test_rows_that_would_refer_to_nothing_stop_a_migration(database: Database, later: Path) -> None:
-    (later / "0010_later.py").write_text(
+    (later / "9999_later.py").write_text(
         LATER.replace("    ]\n", '        ops.RunSQL("DELETE FROM users"),\n    ]\n')
     )
     await TortoiseUsers().add(user("u1"), None)

@@ -65,7 +65,7 @@ async def test_a_value_that_the_configuration_holds_fast() -> None:
 
 
 async def test_entries_that_match_nothing_are_told(site: Site) -> None:
-    headers = bearer(site.accounts.session(site.admin))
+    headers = bearer(await site.accounts.session(site.admin))
     form = {"API_KEYS_ALLOWED_ENDPOINTS": "/api/models, größe"}
     async with site.client.post(CONFIG, json=form, headers=headers) as reply:
         assert reply.status == 200

@@ -125,7 +125,7 @@ async def test_sign_up_answers_a_session_with_the_default_role(site: Site) -> No
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
 async def test_sign_out_ends_the_session(site: Site, method: str) -> None:
-    token = site.accounts.session(site.user)
+    token = await site.accounts.session(site.user)
     async with site.client.request(method, f"{BASE}/signout", headers=bearer(token)) as reply:
         assert (reply.status, await reply.json()) == (200, {"status": True})
         assert reply.cookies["token"]["max-age"] == "0"
@@ -166,7 +166,7 @@ async def test_the_profile(site: Site) -> None:
 
 
 async def test_the_password(site: Site) -> None:
-    token = site.accounts.session(site.user)
+    token = await site.accounts.session(site.user)
     path = f"{BASE}/update/password"
     assert (await site.call("POST", path, token, {"password": "no", "new_password": "new"}))[0] == 400
     assert await site.post_ok(path, token, {"password": "secret", "new_password": "new"}) is True
@@ -236,14 +236,14 @@ async def test_a_session_that_began_by_https_stays_on_it(site: Site, origin: str
 
 
 async def test_a_cookie_that_is_kept_is_not_replaced(site: Site) -> None:
-    token = site.accounts.session(site.user)
+    token = await site.accounts.session(site.user)
     for headers, cookies in (({"Cookie": f"token={token}"}, 0), (bearer(token), 1)):
         async with site.client.get(f"{BASE}/", headers=headers) as reply:
             assert (reply.status, len(reply.cookies)) == (200, cookies)
 
 
 async def test_a_foreign_page_signs_nobody_out(site: Site) -> None:
-    token = site.accounts.session(site.user)
+    token = await site.accounts.session(site.user)
     headers = {"Cookie": f"token={token}", "Sec-Fetch-Site": "cross-site"}
     async with site.client.get(f"{BASE}/signout", headers=headers) as reply:
         assert reply.status == 403

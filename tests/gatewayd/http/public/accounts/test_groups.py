@@ -124,7 +124,7 @@ async def test_unknown_groups(site: Site, method: str, path: str, body: Any) -> 
 
 
 async def test_a_grant_counts_on_the_next_request(site: Site) -> None:
-    token = site.accounts.session(site.user)
+    token = await site.accounts.session(site.user)
     actor = await site.accounts.authenticator.authenticate(token, "GET", "/x")
     assert not actor.may("features", "api_keys")
     group = await create(site, permissions=KEYS)

@@ -130,7 +130,7 @@ async def test_an_administrator_changes_an_account(site: Site) -> None:
 
 
 async def test_a_role_change_ends_sessions_and_counts_at_once(site: Site) -> None:
-    token = site.accounts.session(site.user)
+    token = await site.accounts.session(site.user)
     await site.get_ok(f"{BASE}/groups", token)
     await site.post_ok(f"{BASE}/{site.user.id}/update", site.admin, {"role": "pending"})
     assert (await site.call("GET", f"{BASE}/groups", token))[0] == 401

@@ -109,7 +109,7 @@ async def test_files_of_others_do_not_exist(site: DocumentsSite, method: str, pa
 async def test_readers_may_not_write(site: DocumentsSite, method: str, path: str, body: Any) -> None:
     file_id = await shared(site, READ)
     if path in {"/content", "/process/status?stream=true"}:
-        headers = bearer(site.services.accounts.session(site.other))
+        headers = bearer(await site.services.accounts.session(site.other))
         async with site.site.client.get(f"{FILES}/{file_id}{path}", headers=headers) as reply:
             status = reply.status
     else:
@@ -153,7 +153,7 @@ async def test_another_attempt(site: DocumentsSite) -> None:
 
 async def test_content(site: DocumentsSite) -> None:
     file = await site.processed(TEXT, name="ä.txt")
-    headers = bearer(site.services.accounts.session(site.user))
+    headers = bearer(await site.services.accounts.session(site.user))
     client = site.site.client
     for path in ("content", "content/html", "content/any name.txt", "content/"):
         async with client.get(f"{FILES}/{file['id']}/{path}", headers=headers) as reply:

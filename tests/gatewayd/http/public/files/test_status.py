@@ -22,7 +22,7 @@ async def site(tmp_path: Path) -> AsyncIterator[DocumentsSite]:
 
 @asynccontextmanager
 async def followed(site: DocumentsSite, file_id: str) -> AsyncIterator[ClientResponse]:
-    headers = bearer(site.services.accounts.session(site.user))
+    headers = bearer(await site.services.accounts.session(site.user))
     path = f"{FILES}/{file_id}/process/status?stream=true"
     async with site.site.client.get(path, headers=headers) as reply:
         assert (reply.status, reply.content_type) == (200, "text/event-stream")
@@ -90,7 +90,7 @@ async def test_a_client_that_leaves(site: DocumentsSite) -> None:
 
 async def test_a_head_is_no_stream(site: DocumentsSite) -> None:
     file = await site.upload(b"words")
-    headers = bearer(site.services.accounts.session(site.user))
+    headers = bearer(await site.services.accounts.session(site.user))
     path = f"{FILES}/{file['id']}/process/status?stream=true"
     async with site.site.client.head(path, headers=headers) as reply:
         assert (reply.status, reply.content_type) == (200, "application/json")

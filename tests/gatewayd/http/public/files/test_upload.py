@@ -29,8 +29,8 @@ async def idle(tmp_path: Path) -> AsyncIterator[DocumentsSite]:
         yield made
 
 
-def session(site: DocumentsSite) -> str:
-    return site.services.accounts.session(site.user)
+async def session(site: DocumentsSite) -> str:
+    return await site.services.accounts.session(site.user)
 
 
 async def test_the_record(idle: DocumentsSite) -> None:
@@ -57,7 +57,7 @@ async def test_the_record(idle: DocumentsSite) -> None:
 
 @pytest.mark.parametrize("path", [FILES, f"{FILES}/"])
 async def test_both_spellings(idle: DocumentsSite, path: str) -> None:
-    client, headers = idle.site.client, {"Authorization": f"Bearer {session(idle)}"}
+    client, headers = idle.site.client, {"Authorization": f"Bearer {await session(idle)}"}
     # As a script does it, with a form that the library makes.
     sent = FormData(quote_fields=False)
     sent.add_field("file", b"hello", filename="ä.txt")
@@ -171,7 +171,7 @@ async def test_the_permission(idle: DocumentsSite) -> None:
     status, body = await idle.post_form(form(file_part(b"x")))
     assert (status, "chat.file_upload" in body["detail"]) == (403, True)
     async with wired(idle.site.client) as wire:
-        await wire.send(upload_head(f"{FILES}/", 100, session(idle), "Expect: 100-continue"))
+        await wire.send(upload_head(f"{FILES}/", 100, await session(idle), "Expect: 100-continue"))
         # The client is not told to send its file first.
         assert (await wire.head()).startswith("HTTP/1.1 403 ")
     await idle.upload(b"x", idle.admin)
@@ -180,7 +180,9 @@ async def test_the_permission(idle: DocumentsSite) -> None:
 async def test_a_client_that_waits_to_be_told(idle: DocumentsSite) -> None:
     body = form(file_part(b"hello"))
     async with wired(idle.site.client) as wire:
-        head = upload_head(f"{FILES}/", len(body), session(idle), "Expect: 100-continue", "Connection: close")
+        head = upload_head(
+            f"{FILES}/", len(body), await session(idle), "Expect: 100-continue", "Connection: close"
+        )
         await wire.send(head)
         assert await wire.head() == "HTTP/1.1 100 Continue\r\n\r\n"
         await wire.send(body)
@@ -189,7 +191,7 @@ async def test_a_client_that_waits_to_be_told(idle: DocumentsSite) -> None:
 
 async def test_too_large_by_declaration(idle: DocumentsSite) -> None:
     async with wired(idle.site.client) as wire:
-        await wire.send(upload_head(f"{FILES}/", 10**9, session(idle), "Expect: 100-continue"))
+        await wire.send(upload_head(f"{FILES}/", 10**9, await session(idle), "Expect: 100-continue"))
         assert (await wire.head()).startswith("HTTP/1.1 413 ")
 
 
@@ -208,7 +210,7 @@ async def test_a_client_that_leaves_leaves_nothing(idle: DocumentsSite, monkeypa
     monkeypatch.setattr(blobs, "receive", watched)
     body = form(file_part(b"x" * 500_000))
     async with wired(idle.site.client) as wire:
-        await wire.send(upload_head(f"{FILES}/", len(body), session(idle)) + body[:-100])
+        await wire.send(upload_head(f"{FILES}/", len(body), await session(idle)) + body[:-100])
         await begun.wait()
     await ended.wait()
     assert idle.stored() == []
@@ -228,7 +230,7 @@ async def test_once_the_body_is_there_the_file_is_kept(idle: DocumentsSite, monk
     monkeypatch.setattr(idle.services.stores.files, "add", slow)
     body = form(file_part(b"hello"))
     async with wired(idle.site.client) as wire:
-        await wire.send(upload_head(f"{FILES}/", len(body), session(idle)) + body)
+        await wire.send(upload_head(f"{FILES}/", len(body), await session(idle)) + body)
         await received.wait()
     left.set()
     await kept.wait()

@@ -69,7 +69,7 @@ async def test_the_threshold(site: DocumentsSite) -> None:
 async def test_without_a_model_words_decide_and_the_caller_is_told(site: DocumentsSite) -> None:
     name = await filled(site, HERON, OWL)
     site.services.embedder.failures.append(GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach it"))
-    path, headers = f"{RETRIEVAL}/query/collection", bearer(site.services.accounts.session(site.user))
+    path, headers = f"{RETRIEVAL}/query/collection", bearer(await site.services.accounts.session(site.user))
     body = {"collection_names": [name], "query": "owl"}
     async with site.site.client.post(path, json=body, headers=headers) as reply:
         found = await reply.json()

@@ -201,7 +201,7 @@ async def test_a_permission_that_goes_while_the_body_comes_is_gone() -> None:
             await site.site.accounts.groups.remove_members(group.id, [site.user.id])
             yield orjson.dumps({"content": TOOL})[1:]
 
-        headers = bearer(site.site.accounts.session(site.user)) | {"Content-Type": "application/json"}
+        headers = bearer(await site.site.accounts.session(site.user)) | {"Content-Type": "application/json"}
         sent = site.site.client.request("POST", f"{TOOLS}/create", headers=headers, data=slowly())
         async with sent as reply:
             assert (reply.status, "workspace.tools" in await reply.text()) == (403, True)
