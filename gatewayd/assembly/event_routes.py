@@ -11,6 +11,7 @@ from gatewayd.http.control.events import ControlEventRoutes
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
+from gatewayd.http.public.chats.branches import ChatBranchRoutes
 from gatewayd.http.public.chats.lists import ChatListRoutes
 from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.public.completions.outlets import CompletedRoutes
@@ -36,6 +37,7 @@ def public_live_rows(
         # Before those with an id in the same place.
         *ChatListRoutes(live.chats).routes(),
         *StoredChatRoutes(live.chats, live.events.emit).routes(),
+        *ChatBranchRoutes(live.chats, live.hub.position).routes(),
     ]
 
 

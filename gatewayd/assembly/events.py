@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.bus.memory import MemoryBus
+from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.run_writer import RunMessageWriter
@@ -106,4 +107,5 @@ def make_chats(
         tags=ChatTags(edited, chats.access),
         sharing=ChatSharing(chats, edited),
         transfer=ChatTransfer(chats, edited),
+        branches=ChatBranches(edited, stores.messages, chats.access, accounts.commits),
     )

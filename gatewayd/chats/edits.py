@@ -10,6 +10,7 @@ from gatewayd.chats.records import (
     ChatQuery,
     Message,
     MessageChange,
+    MessageLink,
     NewChat,
     SharedChat,
     Tag,
@@ -46,6 +47,14 @@ class EditedMessages:
         """Return the messages from the root to this message."""
         return await self._store.branch(chat_id, message_id)
 
+    async def outline(self, chat_id: str) -> Sequence[MessageLink]:
+        """Return the ids and parents of all messages of a chat in the order of creation."""
+        return await self._store.outline(chat_id)
+
+    async def select(self, chat_id: str, message_ids: Sequence[str]) -> Sequence[Message]:
+        """Return the messages of a chat that have one of these ids."""
+        return await self._store.select(chat_id, message_ids)
+
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert messages, or replace them whole; their contents supersede deferred writes."""
         await self._store.put(chat_id, messages)
@@ -62,12 +71,21 @@ class EditedMessages:
     async def remove(self, chat_id: str, message_id: str) -> bool:
         """Delete a message and the deferred writes to it."""
         is_there = await self._store.remove(chat_id, message_id)
-        after_commit(lambda: self._deferred.drop((chat_id, message_id)))
+        self._drop_writes(chat_id, message_id)
         return is_there
+
+    async def remove_all(self, chat_id: str, message_ids: Sequence[str]) -> None:
+        """Delete messages and the deferred writes to them."""
+        await self._store.remove_all(chat_id, message_ids)
+        for message_id in message_ids:
+            self._drop_writes(chat_id, message_id)
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
         """Make every message in the state RUNNING done with `error`."""
         return await self._store.end_running(error)
+
+    def _drop_writes(self, chat_id: str, message_id: str) -> None:
+        after_commit(lambda: self._deferred.drop((chat_id, message_id)))
 
     def _supersede(self, chat_id: str, message_id: str) -> None:
         after_commit(lambda: self._deferred.supersede((chat_id, message_id)))

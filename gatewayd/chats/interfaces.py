@@ -13,6 +13,7 @@ from gatewayd.chats.records import (
     ChatQuery,
     Message,
     MessageChange,
+    MessageLink,
     NewChat,
     SharedChat,
     Tag,
@@ -129,6 +130,14 @@ class MessageStore(Protocol):
         """Return the messages from the root to this message; stop at a missing or repeated parent."""
         ...
 
+    async def outline(self, chat_id: str) -> Sequence[MessageLink]:
+        """Return the ids and parents of all messages of a chat in the order of creation."""
+        ...
+
+    async def select(self, chat_id: str, message_ids: Sequence[str]) -> Sequence[Message]:
+        """Return the messages of a chat that have one of these ids, in the order of creation."""
+        ...
+
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert or replace whole messages in one transaction; raise not_found if the chat does not exist."""
         ...
@@ -139,6 +148,10 @@ class MessageStore(Protocol):
 
     async def remove(self, chat_id: str, message_id: str) -> bool:
         """Delete a message; its children move to its parent."""
+        ...
+
+    async def remove_all(self, chat_id: str, message_ids: Sequence[str]) -> None:
+        """Delete messages in one transaction; the parents of other messages stay as they are."""
         ...
 
     async def end_running(self, error: Mapping[str, Any]) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gatewayd.completions.limits import MAX_KEPT_CHARACTERS
 from gatewayd.errors import ErrorKind, GatewayError
@@ -58,6 +58,13 @@ class Message:
     attributes: dict[str, Any] = field(default_factory=dict)
     items: dict[str, list[Any]] = field(default_factory=dict)
     timestamp: int = 0
+
+
+class MessageLink(NamedTuple):
+    """The place of a message in the tree of its chat."""
+
+    id: str
+    parent_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

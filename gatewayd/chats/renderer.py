@@ -3,23 +3,29 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.chats.records import Chat, Message
+from gatewayd.chats.records import Chat, Message, MessageLink
 from gatewayd.time_slices import LoopPacer
 
 
 async def render_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]:
     """Render a whole chat; `chat.messages` is the branch to the current message."""
     nodes, current_id = await render_history(messages, chat.current_id)
+    head = render_head(chat)
+    history = {"messages": nodes, "currentId": current_id}
+    return {
+        **head,
+        "chat": {**head["chat"], "history": history, "messages": _walk_branch(nodes, current_id)},
+        "current_message_id": current_id,
+    }
+
+
+def render_head(chat: Chat) -> dict[str, Any]:
+    """Render a chat without its messages."""
     return {
         "id": chat.id,
         "user_id": chat.user_id,
         "title": chat.title,
-        "chat": {
-            **chat.head,
-            "title": chat.title,
-            "history": {"messages": nodes, "currentId": current_id},
-            "messages": _walk_branch(nodes, current_id),
-        },
+        "chat": {**chat.head, "title": chat.title},
         "updated_at": chat.updated_at,
         "created_at": chat.created_at,
         "last_read_at": chat.last_read_at,
@@ -28,7 +34,7 @@ async def render_chat(chat: Chat, messages: Sequence[Message]) -> dict[str, Any]
         "pinned": chat.pinned,
         "meta": {**chat.meta, "tags": list(chat.tags)},
         "folder_id": chat.folder_id,
-        "current_message_id": current_id,
+        "current_message_id": chat.current_id,
     }
 
 
@@ -76,7 +82,7 @@ async def render_history(
     root. Cycles are cut, so that a walk along the parents always ends.
     """
     pace = LoopPacer()
-    parents = _parents(messages)
+    parents = acyclic_parents(messages)
     children: dict[str, list[str]] = {message.id: [] for message in messages}
     await pace.turn()
     for message_id, parent_id in parents.items():
@@ -96,7 +102,8 @@ def current_of(messages: Sequence[Message], current_id: str | None) -> str | Non
     return messages[-1].id if messages else None
 
 
-def _parents(messages: Sequence[Message]) -> dict[str, str | None]:
+def acyclic_parents(messages: Sequence[Message] | Sequence[MessageLink]) -> dict[str, str | None]:
+    """Return the parents of messages by their ids; a missing parent and one that closes a cycle is None."""
     named = {message.id: message.parent_id for message in messages}
     parents = {message_id: parent if parent in named else None for message_id, parent in named.items()}
     acyclic: set[str] = set()

@@ -136,7 +136,12 @@ class Chats:
         return await self._search(query)
 
     async def change(self, actor: Actor, chat_id: str, document: Any) -> Record:
-        """Merge a partial `chat` object into a chat and return its record.
+        """Merge a partial `chat` object into a chat, as `merge` does, and return its record."""
+        await self.merge(actor, chat_id, document)
+        return await self.record(chat_id)
+
+    async def merge(self, actor: Actor, chat_id: str, document: Any) -> None:
+        """Merge a partial `chat` object into a chat.
 
         Top-level members replace those of the same name. Messages are merged by id, and within a message by
         member; the rest stays. The current message stays unless the object names another.
@@ -149,7 +154,6 @@ class Chats:
             head = {**chat.head, **read.head} if read.head else None
             check_merged(head or {}, "chat")
             await self._store.change(chat_id, ChatChange(read.title, head, current_id), now)
-        return await self.record(chat_id)
 
     async def put_message(self, actor: Actor, chat_id: str, message_id: str, message: Any) -> Message:
         """Change a message, or add it after the current one and make it current; return it.

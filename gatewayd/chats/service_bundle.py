@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.service import Chats
 from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
@@ -16,3 +17,4 @@ class ChatServices:
     tags: ChatTags
     sharing: ChatSharing
     transfer: ChatTransfer
+    branches: ChatBranches

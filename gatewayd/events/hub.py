@@ -126,6 +126,10 @@ class Hub:
             watcher.joined(listener)
         return listener
 
+    def position(self) -> str:
+        """Return the id that the newest frame of this process has; a subscriber may resume after it."""
+        return f"{self._boot}-{self._number}"
+
     def listeners(self, user_id: str, chat_id: str | None = None) -> Sequence[Subscription]:
         """Return the subscribers of a user for a chat, or all, oldest first."""
         room = self._rooms.get(user_id)

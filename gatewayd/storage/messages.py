@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from gatewayd.chats.json_limits import check_member
-from gatewayd.chats.records import Message, MessageChange, MessageState
+from gatewayd.chats.records import Message, MessageChange, MessageLink, MessageState
 from gatewayd.errors import not_found
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import (
@@ -84,6 +84,27 @@ class TortoiseMessages:
         order = {each: place for place, each in enumerate(numbers)}
         return sorted(found, key=lambda message: order[message.id], reverse=True)
 
+    async def outline(self, chat_id: str) -> Sequence[MessageLink]:
+        """Return the ids and parents of all messages of a chat in the order of their creation."""
+        if not fits_columns(ChatMessageRow, chat_id=chat_id):
+            return []
+        with translate_errors("read the tree of a chat"):
+            statement = SqlStatement(ChatMessageRow._meta.db)
+            rows = await statement.run(
+                "SELECT id, parent_id FROM chat_messages"  # noqa: S608 - no values
+                f" WHERE chat_id = {statement.bind(chat_id)} ORDER BY number"
+            )
+        return [MessageLink(row["id"], row["parent_id"]) for row in rows]
+
+    async def select(self, chat_id: str, message_ids: Sequence[str]) -> Sequence[Message]:
+        """Return the messages with these ids in the order of their creation."""
+        if not message_ids or not fits_columns(ChatMessageRow, chat_id=chat_id):
+            return []
+        with translate_errors("read messages of a chat"):
+            statement = SqlStatement(ChatMessageRow._meta.db)
+            chat, wanted = statement.bind(chat_id), statement.among(list(message_ids))
+            return await _read(statement, f"{SELECT} chat_id = {chat} AND id {wanted} ORDER BY number")
+
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert messages, or replace them completely; not_found without the chat."""
         encoded = await _encode(chat_id, messages)
@@ -126,6 +147,13 @@ class TortoiseMessages:
             await children.update(parent_id=found["parent_id"])
             await ChatMessageRow.filter(number=found["number"]).delete()
         return True
+
+    async def remove_all(self, chat_id: str, message_ids: Sequence[str]) -> None:
+        """Delete messages; the parents of others stay as they are."""
+        async with write_transaction("remove messages") as client:
+            statement = SqlStatement(client)
+            chat, gone = statement.bind(chat_id), statement.among(list(message_ids))
+            await statement.run(f"DELETE FROM chat_messages WHERE chat_id = {chat} AND id {gone}")  # noqa: S608
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
         """Mark every message in the state RUNNING as done with `error`; return their number."""

@@ -1,5 +1,6 @@
 """Schemas of stored chats, tags, tasks, and calls that wait for an answer."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.http.schemas import (
@@ -52,6 +53,39 @@ def chat() -> dict[str, Any]:
     """Return the schema of a whole chat; clients add further members to its `chat` and `meta`."""
     history = record(messages=mapped(message), currentId=TEXT_OR_NULL)
     inner = record(title=TEXT, history=history, messages=listed(message))
+    return _chat_with(inner)
+
+
+def chat_head() -> dict[str, Any]:
+    """Return the schema of a chat without its messages."""
+    return _chat_with(record(title=TEXT))
+
+
+def branch_page() -> dict[str, Any]:
+    """Return the schema of a page of a branch."""
+    return record(
+        chat=chat_head,
+        messages=listed(branch_message),
+        leaf_id=TEXT_OR_NULL,
+        has_earlier=BOOLEAN,
+        count=INTEGER,
+        event_id=TEXT,
+    )
+
+
+def branch_message() -> dict[str, Any]:
+    """Return the schema of a message with its place in the tree."""
+    known = message()
+    properties = {**known["properties"], "siblingIds": listed(TEXT), "descendantCount": INTEGER}
+    return {**known, "properties": properties, "required": list(known["required"])}
+
+
+def removed_branch() -> dict[str, Any]:
+    """Return the schema of the result of the removal of a branch."""
+    return record(removed=INTEGER)
+
+
+def _chat_with(inner: Mapping[str, Any]) -> dict[str, Any]:
     return record(
         id=TEXT,
         user_id=TEXT,

@@ -172,14 +172,19 @@ LIVE_SAMPLES: dict[Row, Sample] = {
 _CHAT = f"{CHATS}/{{id}}"
 _TOOL = f"{TOOLS}/id/{{id}}"
 _MESSAGE = f"{_CHAT}/messages/{{message_id}}"
+_BELOW = f"{_CHAT}/branch/{{message_id}}"
 _EVENT = f"{CHATS}/{{chat_id}}/messages/{{message_id}}/event"
 _STATUS = {"type": "status", "data": {"description": "x"}}
 
 OWN_SAMPLES: dict[Row, OwnSample] = {
-    **{("GET", _CHAT + end): with_chat(_CHAT + end) for end in ("", "/pinned", "/export", "/tags")},
+    **{
+        ("GET", _CHAT + end): with_chat(_CHAT + end) for end in ("", "/pinned", "/export", "/tags", "/branch")
+    },
     **{("POST", _CHAT + end): with_chat(_CHAT + end, {}) for end in ("/pin", "/archive", "/clone", "/share")},
     **{("DELETE", _CHAT + end): with_chat(_CHAT + end) for end in ("", "/share", "/tags/all")},
     ("POST", _CHAT): with_chat(_CHAT, {"chat": {"title": "New"}}),
+    ("POST", f"{_CHAT}/branch"): with_chat(f"{_CHAT}/branch", {"chat": {"title": "New"}}),
+    ("DELETE", _BELOW): with_chat(_BELOW),
     ("POST", f"{_CHAT}/tags"): with_chat(f"{_CHAT}/tags", {"name": "x"}),
     ("DELETE", f"{_CHAT}/tags"): with_chat(f"{_CHAT}/tags", {"name": "x"}),
     ("POST", _MESSAGE): with_chat(_MESSAGE, {"content": "x"}),

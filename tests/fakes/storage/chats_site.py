@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gatewayd.accounts.records import User
+from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.service import Chats
 from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import ChatTransfer
 from gatewayd.events.records import EventTarget
+from gatewayd.http.public.chats.branches import ChatBranchRoutes
 from gatewayd.http.public.chats.lists import ChatListRoutes
 from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.routes import Route
@@ -42,7 +44,8 @@ class ChatHouse:
         self.tags = ChatTags(self.store, self.chats.access)
         self.sharing = ChatSharing(self.chats, self.store, clock)
         self.transfer = ChatTransfer(self.chats, self.store, clock)
-        self.services = ChatServices(self.chats, self.tags, self.sharing, self.transfer)
+        branches = ChatBranches(self.store, self.messages, self.chats.access, commits, clock)
+        self.services = ChatServices(self.chats, self.tags, self.sharing, self.transfer, branches)
 
     async def notify(self, target: EventTarget, event: Any) -> bool:
         self.told.append((target, event))
@@ -50,7 +53,8 @@ class ChatHouse:
 
     def rows(self) -> list[Route]:
         stored = StoredChatRoutes(self.services, self.notify).routes()
-        return [*stored, *ChatListRoutes(self.services).routes()]
+        branches = ChatBranchRoutes(self.services, lambda: "b00t-7").routes()
+        return [*stored, *branches, *ChatListRoutes(self.services).routes()]
 
 
 @dataclass

@@ -12,6 +12,7 @@ from gatewayd.chats.records import (
     ChatQuery,
     Message,
     MessageChange,
+    MessageLink,
     MessageState,
     NewChat,
     SharedChat,
@@ -235,6 +236,15 @@ class MemoryMessages:
             at = None if at.parent_id is None else self._state.message(chat_id, at.parent_id)
         return deepcopy(list(reversed(found.values())))
 
+    async def outline(self, chat_id: str) -> Sequence[MessageLink]:
+        """Return the ids and parents of all messages of a chat."""
+        return [MessageLink(one.id, one.parent_id) for one in self._state.messages.get(chat_id, {}).values()]
+
+    async def select(self, chat_id: str, message_ids: Sequence[str]) -> Sequence[Message]:
+        """Return the messages with these ids."""
+        kept = self._state.messages.get(chat_id, {})
+        return deepcopy([one for one in kept.values() if one.id in set(message_ids)])
+
     async def put(self, chat_id: str, messages: Sequence[Message]) -> None:
         """Insert messages, or replace them whole; not_found when there is no such chat."""
         self._state.require(chat_id)
@@ -271,6 +281,12 @@ class MemoryMessages:
             if one.parent_id == message_id:
                 kept[one.id] = replace(one, parent_id=gone.parent_id)
         return True
+
+    async def remove_all(self, chat_id: str, message_ids: Sequence[str]) -> None:
+        """Delete messages; the parents of others stay as they are."""
+        kept = self._state.messages.get(chat_id, {})
+        for message_id in message_ids:
+            kept.pop(message_id, None)
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
         """Make every running message done with `error`."""

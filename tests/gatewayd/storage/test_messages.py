@@ -137,6 +137,19 @@ async def test_the_children_of_a_removed_message_get_its_parent(live: Chatting) 
     assert list(await live.messages.list("c1")) == [message("c"), message("d")]
 
 
+async def test_the_outline_and_single_messages(live: Chatting) -> None:
+    tree = [message("b", "a", items={"files": [1]}), message("a"), message("c", "b")]
+    await live.messages.put("c1", tree)
+    await live.messages.put("c2", [message("a")])
+    assert list(await live.messages.outline("c1")) == [("b", "a"), ("a", None), ("c", "b")]
+    assert list(await live.messages.outline("gone")) == []
+    assert list(await live.messages.select("c1", ["c", "b", "gone"])) == [tree[0], tree[2]]
+    assert list(await live.messages.select("c1", [])) == []
+    await live.messages.remove_all("c1", ["b", "a", "gone"])
+    assert list(await live.messages.list("c1")) == [tree[2]]
+    assert list(await live.messages.list("c2")) == [message("a")]
+
+
 async def test_what_was_running_is_ended(live: Chatting) -> None:
     idle = message("m2", done=False, attributes={"model": "m"})
     await live.messages.put("c1", [FULL, idle])

@@ -42,7 +42,7 @@ async def test_access(site: ChatSite) -> None:
     rows = list(site.house.rows())
     for name, value in places.items():
         rows = [replace(row, path=row.path.replace(name, value)) for row in rows]
-    assert await check_access(site.site, rows) == 35
+    assert await check_access(site.site, rows) == 38
 
 
 async def test_a_new_chat(site: ChatSite) -> None:

@@ -1,0 +1,88 @@
+"""Routes of `/api/v1/chats/{id}/branch`: a branch in pages, changes without a long reply, and removal."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from aiohttp import web
+
+from gatewayd.chats.branches import DEFAULT_PAGE_MESSAGES, MAX_PAGE_MESSAGES, BranchQuery
+from gatewayd.chats.service_bundle import ChatServices
+from gatewayd.http.body import json_reply, large_reply, read_model
+from gatewayd.http.context import actor
+from gatewayd.http.public.chats.bodies import ChatBody
+from gatewayd.http.public.chats.routes import MAX_CHAT_BYTES, PREFIX
+from gatewayd.http.public.query_parameters import parse_number
+from gatewayd.http.reply_schemas import chats as replies
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
+from gatewayd.http.schemas import TRUE, answers
+from gatewayd.json_decoder import CHAT_LIMITS
+
+PAGE_QUERY: Final = {
+    "through": "Id of a message of the branch, the current message by default.",
+    "before": "Id of the message of the branch before which the page ends.",
+    "limit": f"Maximum number of messages, 1 to {MAX_PAGE_MESSAGES}, {DEFAULT_PAGE_MESSAGES} by default.",
+}
+_row = RouteGroup(PREFIX, "chats").row
+
+
+class ChatBranchRoutes:
+    """Routes of branches; `position` returns the id of the newest event, as the event stream has it."""
+
+    def __init__(self, services: ChatServices, position: Callable[[], str]) -> None:
+        self._chats = services.chats
+        self._branches = services.branches
+        self._position = position
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        access = RouteAccess.VERIFIED
+        return [
+            _row("GET", "/{id}/branch", self.page, access, "Show a page of a branch of a chat"),
+            _row(
+                "POST",
+                "/{id}/branch",
+                self.change,
+                access,
+                "Change a chat, with a short reply",
+                ChatBody,
+            ),
+            _row(
+                "DELETE",
+                "/{id}/branch/{message_id}",
+                self.remove,
+                access,
+                "Delete a message and all messages below it",
+            ),
+        ]
+
+    @answers(replies.branch_page, query=PAGE_QUERY)
+    async def page(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"chat", "messages", "leaf_id", "has_earlier", "count", "event_id"}`, oldest message first.
+
+        The branch leads from the first message to the current one or, with `?through=`, through that message
+        and its newest descendants. The page holds the last messages of it, or those before `?before=`.
+        Messages have `siblingIds` and `descendantCount`. The effects of all events up to `event_id` are in
+        the messages. 404 for an unknown chat or message.
+        """
+        query = request.query
+        limit = parse_number(query, "limit", DEFAULT_PAGE_MESSAGES, 1, MAX_PAGE_MESSAGES)
+        wanted = BranchQuery(query.get("through", ""), query.get("before", ""), limit)
+        position = self._position()
+        found = await self._branches.page(actor(request), request.match_info["id"], wanted)
+        return await large_reply({**found, "event_id": position})
+
+    @answers(TRUE)
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """`{"chat": {...}}` -> true; changes the chat as `POST /api/v1/chats/{id}` does."""
+        form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
+        await self._chats.merge(actor(request), request.match_info["id"], form.chat)
+        return json_reply(data=True)
+
+    @answers(replies.removed_branch)
+    async def remove(self, request: web.Request) -> web.StreamResponse:
+        """Delete a message with its descendants -> `{"removed"}`, their number.
+
+        403 without the permission chat.delete_message.
+        """
+        chat_id, message_id = request.match_info["id"], request.match_info["message_id"]
+        return json_reply({"removed": await self._branches.remove(actor(request), chat_id, message_id)})
