@@ -63,6 +63,8 @@ def codes() -> Iterator[CodeType]:
     for one in gc.get_objects():
         if type(one) is FunctionType and one.__code__.co_filename.startswith(FOLDERS):
             yield one.__code__
+    # pytest collects at its end, several times.
+    gc.freeze()
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
