@@ -476,7 +476,9 @@ async def test_deactivation_never_changes_a_role(scim: Provisioning, role: Role,
     assert (user.active, user.role, user.identity) == (False, role, ProviderIdentity())
     assert user.token_version == ann.token_version + 1
     # Who was pending was not in.
-    assert scim.accounts.heard == [AccountChange(ann.id, is_out=role is not Role.PENDING, asks_again=True)]
+    assert scim.accounts.heard == [
+        AccountChange(ann.id, is_out=role is not Role.PENDING, asks_again=True, is_signed_out=True)
+    ]
     await write(scim, ann.id)
     assert await scim.account(ann.id) == user
 
