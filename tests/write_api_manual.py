@@ -47,6 +47,13 @@ SECTIONS: Final = (
         "A model record has the name, parameters and access list that administrators set.",
     ),
     Section(
+        "Page",
+        frozenset({"page"}),
+        "The built-in page, for browsers. "
+        "Its views are HTML and answer 404 to a client whose Accept does not name text/html. "
+        "The addresses of its files contain a hash of their content.",
+    ),
+    Section(
         "Documentation",
         frozenset({"documentation"}),
         "These endpoints exist only with the setting env = dev.",

@@ -67,6 +67,8 @@ from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.socketio.sessions import PATH, SocketRoutes
+from gatewayd.http.web.policies import PageRules
+from gatewayd.http.web.routes import PageRoutes
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.functions.model_actions import ModelActions
@@ -212,7 +214,13 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *ScimUserRoutes(services.provisioning.users, services.provisioning.provider).routes(),
         *ScimGroupRoutes(services.provisioning.groups, services.provisioning.provider).routes(),
         *ScimDiscoveryRoutes().routes(),
+        *PageRoutes(settings.webui_name, page_rules(settings)).routes(),
     ]
+
+
+def page_rules(settings: Settings) -> PageRules:
+    """Return what the page may do beyond its strict policy."""
+    return PageRules(settings.enable_execute_events, settings.embed_hosts)
 
 
 def make_control(services: GatewayServices) -> Application:

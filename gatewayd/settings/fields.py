@@ -20,6 +20,7 @@ PLUGINS: Final = "Plugins"
 TOOL_SERVERS: Final = "Tool servers"
 EVENTS: Final = "Events"
 CHATS: Final = "Chats"
+PAGE: Final = "Page"
 LIMITS: Final = "Limits and time-outs"
 LOGGING: Final = "Logging"
 
@@ -40,6 +41,7 @@ CATEGORIES: Final = (
     TOOL_SERVERS,
     EVENTS,
     CHATS,
+    PAGE,
     LIMITS,
     LOGGING,
 )

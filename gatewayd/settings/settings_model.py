@@ -28,6 +28,7 @@ from gatewayd.settings.fields import (
     setting,
 )
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
+from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
@@ -58,7 +59,7 @@ class ConfiguredRuntime:
     explicit: bool
 
 
-class Settings(ConnectionFields, PluginFields, RetrievalFields, SignInFields, PermissionFields):
+class Settings(ConnectionFields, PageFields, PluginFields, RetrievalFields, SignInFields, PermissionFields):
     """Every setting. `Settings()` is the built-in defaults; `gatewayd.settings.load` reads the real ones."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

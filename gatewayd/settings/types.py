@@ -99,6 +99,7 @@ def _url_or_empty(text: str) -> str:
 
 # Programs built on a browser have schemes of their own, such as `app://obsidian.md`.
 _PROGRAM_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]{0,31}://[A-Za-z0-9._-]{1,253}(?::[0-9]{1,5})?")
+_EMBED_HOST: Final = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9-]{1,63}\.)*[A-Za-z0-9-]{1,63}(?::[0-9]{1,5})?")
 
 
 def _web_origin(text: str) -> str:
@@ -107,6 +108,12 @@ def _web_origin(text: str) -> str:
     if split_url(_url(text)).path:
         raise ValueError("an origin has no path")
     return _url(text)
+
+
+def _embed_host(text: str) -> str:
+    if not _EMBED_HOST.fullmatch(text):
+        raise ValueError("no host")
+    return text.lower()
 
 
 def _absolute(path: Path) -> Path:
@@ -346,4 +353,9 @@ Networks = Annotated[
     tuple[Network, ...],
     BeforeValidator(_Split(",")),
     ExpectedValue("a list of networks or addresses such as 10.0.0.0/8", ","),
+]
+EmbedHosts = Annotated[
+    tuple[Annotated[str, AfterValidator(_embed_host)], ...],
+    BeforeValidator(_Split(",")),
+    ExpectedValue('a list of host names, "*." before one for all names below it', ","),
 ]

@@ -1,7 +1,8 @@
 """Markers that say what a test starts, given to each test when it is found, and the guard of `unit`.
 
-A test is `clients` in the folder of the clients, `database` when it uses a SQLite file or a PostgreSQL
-server, `process` in the folders and modules below and with a marker of its own, else `unit`.
+A test is `clients` in the folder of the clients, `browser` when it drives the page, `database` when it uses a
+SQLite file or a PostgreSQL server, `process` in the folders and modules below and with a marker of its own,
+else `unit`.
 """
 
 import ipaddress
@@ -66,6 +67,9 @@ PROCESSES = (
 # Fixtures that start a process, or fetch over the network with one.
 PROCESS_FIXTURES = {"weights"}
 
+# Fixtures of the tests of the page that start a browser, or the gateway for it.
+BROWSER_FIXTURES = {"browser", "site"}
+
 # Folders and modules, and fixtures, that make a database.
 DATABASES = ("gatewayd/assembly/", "gatewayd/storage/engine/test_migrate.py")
 DATABASE_FIXTURES = {"database", "empty", "location", "migrated_copy", "postgres", "stored"}
@@ -89,6 +93,8 @@ def kinds_of(item: pytest.Item, path: str) -> set[str]:
     kinds = set()
     if path.startswith("clients/"):
         kinds.add("clients")
+    if path.startswith("page/") and fixtures & BROWSER_FIXTURES:
+        kinds |= {"browser", "process"}
     if (
         path.startswith(DATABASES)
         or fixtures & DATABASE_FIXTURES

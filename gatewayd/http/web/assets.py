@@ -1,0 +1,128 @@
+"""The files of the page under addresses that have a hash of their content."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from gatewayd.http.web.content_codings import IDENTITY, encode
+
+ADDRESS: Final = "/static"
+DIGEST_CHARACTERS: Final = 20
+"""Hexadecimal digits of the SHA-256 in an address."""
+
+STYLE: Final = "styles/page.css"
+"""The style sheets of the page in one file, so that the first paint waits for one request."""
+
+STYLE_ORDER: Final = ("base",)
+"""Style sheets that come before the others, which follow by name."""
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".json": "application/json",
+    ".mjs": "text/javascript",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+}
+"""Types of the files that are served; other files of the folder are templates and licences."""
+
+
+@dataclass(slots=True)
+class PageAsset:
+    """One file, with its encoded forms as far as they were asked for."""
+
+    name: str
+    data: bytes
+    digest: str
+    media_type: str
+    encoded: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The path of the file, which changes with its content."""
+        return f"{ADDRESS}/{self.digest}/{self.name}"
+
+    async def content(self, coding: str) -> bytes:
+        """Return the bytes in a coding; they are encoded once, in a thread."""
+        if coding == IDENTITY or self.media_type == "image/png":
+            return self.data
+        made = self.encoded.get(coding)
+        if made is None:
+            made = self.encoded[coding] = await asyncio.to_thread(encode, self.data, coding)
+        return made
+
+
+class PageAssets:
+    """All files of the page, and the templates among them."""
+
+    def __init__(self, sources: Mapping[str, bytes]) -> None:
+        served = {name: data for name, data in sources.items() if suffix_of(name) in MEDIA_TYPES}
+        served.pop("service-worker.js", None)
+        sheets = {name: served.pop(name) for name in list(served) if is_style(name)}
+        self._assets = {name: make_asset(name, data) for name, data in served.items()}
+        self._assets[STYLE] = make_asset(STYLE, b"\n".join(sheets[name] for name in ordered(sheets)))
+        self._sources = sources
+        everything = "".join(sorted(asset.digest for asset in self._assets.values()))
+        self.release: Final = hashlib.sha256(everything.encode()).hexdigest()[:DIGEST_CHARACTERS]
+        """A name of this set of files."""
+
+    @property
+    def all(self) -> Iterable[PageAsset]:
+        """The files, in the order of their names."""
+        return [self._assets[name] for name in sorted(self._assets)]
+
+    def asset(self, name: str) -> PageAsset:
+        """Return a file by its name; raises KeyError."""
+        return self._assets[name]
+
+    def find(self, digest: str, name: str) -> PageAsset | None:
+        """Return the file of an address; None for an unknown one, and for one of another release."""
+        asset = self._assets.get(name)
+        return asset if asset is not None and asset.digest == digest else None
+
+    def text(self, name: str) -> str:
+        """Return the text of any file of the folder, a template for instance; raises KeyError."""
+        return self._sources[name].decode()
+
+    def names(self, folder: str) -> list[str]:
+        """Return the names of the files in a folder."""
+        return sorted(name for name in self._sources if name.startswith(f"{folder}/"))
+
+
+def read_page() -> dict[str, bytes]:
+    """Return the files of the page in the package, by their names below its folder."""
+    return dict(_read(files("gatewayd").joinpath("web", "page"), ""))
+
+
+def _read(folder: Traversable, prefix: str) -> Iterable[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _read(entry, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", entry.read_bytes()
+
+
+def make_asset(name: str, data: bytes) -> PageAsset:
+    """Return the asset of a file."""
+    digest = hashlib.sha256(data).hexdigest()[:DIGEST_CHARACTERS]
+    return PageAsset(name, data, digest, MEDIA_TYPES[suffix_of(name)])
+
+
+def suffix_of(name: str) -> str:
+    """Return the last suffix of a name, with its dot."""
+    return name[name.rfind(".") :] if "." in name else ""
+
+
+def is_style(name: str) -> bool:
+    """Return whether a file is a style sheet of the page itself."""
+    return name.startswith("styles/") and suffix_of(name) == ".css"
+
+
+def ordered(sheets: Iterable[str]) -> list[str]:
+    """Return the names of style sheets in the order in which they apply."""
+    first = [f"styles/{name}.css" for name in STYLE_ORDER]
+    return sorted(sheets, key=lambda name: (first.index(name) if name in first else len(first), name))

@@ -1,0 +1,129 @@
+"""The HTML, the manifest and the service worker of the page, made of its templates."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from html import escape
+from string import Template
+from typing import Final
+
+from gatewayd.http.web.assets import STYLE, PageAsset, PageAssets, suffix_of
+from gatewayd.http.web.languages import direction_of
+from gatewayd.http.web.modules import MAIN, import_map, import_names, needed_files
+from gatewayd.http.web.policies import PageRules, page_policy
+
+CHAT: Final = "#app/chat/view"
+"""The view of chats, whose modules the page loads before it knows that it needs them."""
+
+THEMES: Final = ("auto", "light", "dark")
+SCHEMES: Final = {"auto": "light dark", "light": "light", "dark": "dark"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageVariant:
+    """What the HTML of a view depends on."""
+
+    language: str
+    theme: str
+    has_chat: bool
+
+
+class PageDocuments:
+    """The documents of one set of files."""
+
+    def __init__(self, assets: PageAssets, *, name: str, rules: PageRules) -> None:
+        self._assets = assets
+        self._name = name
+        self._rules = rules
+        self._names = import_names(assets)
+        self._map = import_map(assets, self._names)
+        self._made: dict[PageVariant, PageAsset] = {}
+        self.policy: Final = page_policy(rules, [self._map])
+        """The content policy of the HTML."""
+        self.languages: Final = tuple(
+            file.removeprefix("languages/").removesuffix(".json") for file in assets.names("languages")
+        )
+
+    def index(self, variant: PageVariant) -> PageAsset:
+        """Return the HTML of a view."""
+        made = self._made.get(variant)
+        if made is None:
+            made = self._made[variant] = document(self._index(variant), "text/html")
+        return made
+
+    def _index(self, variant: PageVariant) -> str:
+        entries = (MAIN, CHAT) if variant.has_chat else (MAIN,)
+        preloads = "\n".join(
+            f'<link rel="modulepreload" href="{self._address(file)}">'
+            for file in needed_files(self._assets, self._names, entries)
+            if suffix_of(file) in {".js", ".mjs"}
+        )
+        return Template(self._assets.text("index.html")).substitute(
+            self._common(variant.language),
+            theme=variant.theme,
+            scheme=SCHEMES[variant.theme],
+            execute=json.dumps(self._rules.execute),
+            embed_hosts=escape(" ".join(self._rules.embed_hosts)),
+            messages=self._address(f"languages/{variant.language}.json"),
+            icon=self._address("icons/icon.svg"),
+            touch_icon=self._address("icons/icon-192.png"),
+            import_map=self._map,
+            preloads=preloads,
+            main=self._address(self._names[MAIN]),
+        )
+
+    def offline(self, language: str) -> PageAsset:
+        """Return the HTML that the service worker shows without a connection."""
+        text = Template(self._assets.text("offline.html")).substitute(self._common(language))
+        return document(text, "text/html")
+
+    def _common(self, language: str) -> dict[str, str]:
+        words = json.loads(self._assets.text(f"languages/{language}.json"))["common"]
+        return {
+            "language": language,
+            "direction": direction_of(language),
+            "name": escape(self._name),
+            "style": self._address(STYLE),
+            "no_script": escape(words["noScript"]),
+            "offline_title": escape(words["offlineTitle"]),
+            "offline_text": escape(words["offlineText"]),
+            "try_again": escape(words["tryAgain"]),
+        }
+
+    def frame(self) -> PageAsset:
+        """Return the empty document of embeds."""
+        return document(self._assets.text("frame.html"), "text/html")
+
+    def service_worker(self) -> PageAsset:
+        """Return the service worker, which differs with each set of files."""
+        text = self._assets.text("service-worker.js").replace("$release", self._assets.release)
+        return document(text, "text/javascript")
+
+    def manifest(self) -> PageAsset:
+        """Return the manifest of the installed page (W3C Web Application Manifest)."""
+        icons = [
+            {"src": self._address(f"icons/icon-{size}.png"), "sizes": f"{size}x{size}", "type": "image/png"}
+            for size in (192, 512)
+        ]
+        maskable = {"src": self._address("icons/maskable-512.png"), "sizes": "512x512", "purpose": "maskable"}
+        described = {
+            "id": "/",
+            "name": self._name,
+            "short_name": self._name[:12],
+            "start_url": "/",
+            "scope": "/",
+            "display": "standalone",
+            "background_color": "#ffffff",
+            "theme_color": "#ffffff",
+            "icons": [*icons, {**maskable, "type": "image/png"}],
+        }
+        return document(json.dumps(described), "application/manifest+json")
+
+    def _address(self, file: str) -> str:
+        return self._assets.asset(file).address
+
+
+def document(text: str, media_type: str) -> PageAsset:
+    """Return a document without an address of its own; its digest is its entity tag."""
+    data = text.encode()
+    return PageAsset("", data, hashlib.sha256(data).hexdigest()[:32], media_type)

@@ -1,0 +1,168 @@
+"""Routes of the page: its views, its files and the documents beside them."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.routes import Route, RouteAccess, RouteGroup
+from gatewayd.http.schemas import answers
+from gatewayd.http.web.assets import ADDRESS, PageAsset, PageAssets, read_page
+from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
+from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant
+from gatewayd.http.web.languages import COOKIE, choose_language
+from gatewayd.http.web.policies import COMMON_HEADERS, CONTENT_POLICY, FRAME_POLICY, WORKER_POLICY, PageRules
+
+VIEWS: Final[tuple[tuple[str, str], ...]] = (
+    ("/", "Open the page"),
+    ("/c/{id}", "Open a chat on the page"),
+    ("/s/{id}", "Open a shared chat on the page"),
+    ("/auth", "Open the sign-in on the page"),
+    ("/overview", "Open the overview on the page"),
+    ("/documents", "Open the collections on the page"),
+    ("/documents/{rest:.+}", "Open a collection on the page"),
+    ("/settings", "Open the settings on the page"),
+    ("/settings/{rest:.+}", "Open one of the settings on the page"),
+    ("/admin", "Open the administration on the page"),
+    ("/admin/{rest:.+}", "Open a part of the administration on the page"),
+)
+"""Paths of the views. The page itself decides what to show, and asks the API for everything."""
+
+CHAT_VIEWS: Final = frozenset({"/", "/c/{id}"})
+IMMUTABLE: Final = "public, max-age=31536000, immutable"
+REVALIDATED: Final = "no-cache"
+VARYING: Final = "Accept, Accept-Encoding, Accept-Language, Cookie"
+THEME_COOKIE: Final = "theme"
+FETCH_DESTINATION: Final = "Sec-Fetch-Dest"
+
+_row = RouteGroup("", "page").row
+
+
+class PageRoutes:
+    """Routes of the page. Its files are read at the first request, in a thread."""
+
+    def __init__(self, name: str, rules: PageRules) -> None:
+        self._name = name
+        self._rules = rules
+        self._reading = asyncio.Lock()
+        self._read: tuple[PageAssets, PageDocuments] | None = None
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows."""
+        public = RouteAccess.PUBLIC
+        views = [
+            _row("GET", path, partial(self.view, has_chat=path in CHAT_VIEWS), public, summary)
+            for path, summary in VIEWS
+        ]
+        return [
+            *views,
+            _row("GET", ADDRESS + "/{digest}/{name:.+}", self.asset, public, "Serve a file of the page"),
+            _row("GET", "/frame.html", self.frame, public, "Serve the empty document of embeds"),
+            _row("GET", "/offline.html", self.offline, public, "Serve the notice of a missing connection"),
+            _row("GET", "/service-worker.js", self.service_worker, public, "Serve the service worker"),
+            _row("GET", "/manifest.webmanifest", self.manifest, public, "Serve the manifest of the page"),
+        ]
+
+    @answers(None, "text/html")
+    async def view(self, request: web.Request, has_chat: bool) -> web.StreamResponse:
+        """Answer the HTML of the page to a browser; 404 to a client that does not ask for HTML."""
+        if not wants_html(request.headers.getall(hdrs.ACCEPT, ())):
+            raise absent()
+        _, documents = await self._files()
+        theme = request.cookies.get(THEME_COOKIE, "")
+        variant = PageVariant(
+            language_of(request, documents), theme if theme in THEMES else THEMES[0], has_chat
+        )
+        return await _document(request, documents.index(variant), documents.policy)
+
+    @answers(None, "*/*")
+    async def asset(self, request: web.Request) -> web.StreamResponse:
+        """Answer a file, which never changes at its address; 404 for an address of another release."""
+        assets, _ = await self._files()
+        asset = assets.find(request.match_info["digest"], request.match_info["name"])
+        if asset is None:
+            raise absent()
+        return await _reply(request, asset, {hdrs.CACHE_CONTROL: IMMUTABLE, hdrs.VARY: hdrs.ACCEPT_ENCODING})
+
+    @answers(None, "text/html")
+    async def frame(self, request: web.Request) -> web.StreamResponse:
+        """Answer the document that holds an embed, in a frame only."""
+        if request.headers.get(FETCH_DESTINATION, "iframe") not in {"iframe", "frame"}:
+            raise absent()
+        _, documents = await self._files()
+        return await _document(request, documents.frame(), FRAME_POLICY)
+
+    @answers(None, "text/html")
+    async def offline(self, request: web.Request) -> web.StreamResponse:
+        """Answer what the page shows without a connection."""
+        _, documents = await self._files()
+        return await _document(request, documents.offline(language_of(request, documents)), documents.policy)
+
+    @answers(None, "text/javascript")
+    async def service_worker(self, request: web.Request) -> web.StreamResponse:
+        """Answer the service worker."""
+        _, documents = await self._files()
+        return await _document(request, documents.service_worker(), WORKER_POLICY)
+
+    @answers(None, "application/manifest+json")
+    async def manifest(self, request: web.Request) -> web.StreamResponse:
+        """Answer the manifest of the installed page."""
+        _, documents = await self._files()
+        return await _reply(request, documents.manifest(), {hdrs.CACHE_CONTROL: REVALIDATED})
+
+    async def _files(self) -> tuple[PageAssets, PageDocuments]:
+        if self._read is None:
+            async with self._reading:
+                if self._read is None:
+                    self._read = await asyncio.to_thread(self._open)
+        return self._read
+
+    def _open(self) -> tuple[PageAssets, PageDocuments]:
+        assets = PageAssets(read_page())
+        return assets, PageDocuments(assets, name=self._name, rules=self._rules)
+
+
+def absent() -> GatewayError:
+    """Return the failure of a path that nothing is served at."""
+    return GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
+
+
+def wants_html(accepted: Sequence[str]) -> bool:
+    """Return whether the values of Accept name HTML; clients of the API send `*/*` or nothing."""
+    ranges = [weighted(part) for value in accepted for part in value.lower().split(",")]
+    return any(name == "text/html" and weight > 0 for name, weight in ranges)
+
+
+def language_of(request: web.Request, documents: PageDocuments) -> str:
+    """Return the language of the page for a request."""
+    accepted = ",".join(request.headers.getall(hdrs.ACCEPT_LANGUAGE, ()))
+    return choose_language(request.cookies.get(COOKIE, ""), accepted, documents.languages)
+
+
+async def _document(request: web.Request, document: PageAsset, policy: str) -> web.StreamResponse:
+    """Answer a document that browsers ask for again each time."""
+    headers = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING, CONTENT_POLICY: policy}
+    return await _reply(request, document, headers)
+
+
+async def _reply(request: web.Request, asset: PageAsset, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Answer a file in the best coding, or 304 to a browser that has it (RFC 9110, 13.1.2)."""
+    coding = choose_coding(",".join(request.headers.getall(hdrs.ACCEPT_ENCODING, ())))
+    content = await asset.content(coding)
+    if content is asset.data:
+        coding = IDENTITY
+    # A proxy that changes the coding must not serve one form for the tag of the other.
+    tag = f'"{asset.digest}-{coding}"'
+    own = {**COMMON_HEADERS, **headers, hdrs.ETAG: tag}
+    if tag in [given.strip() for given in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]:
+        return web.Response(status=304, headers=own)
+    if coding != IDENTITY:
+        own[hdrs.CONTENT_ENCODING] = coding
+    return web.Response(body=content, content_type=asset.media_type, charset=_charset(asset), headers=own)
+
+
+def _charset(asset: PageAsset) -> str | None:
+    return "utf-8" if asset.media_type.startswith("text/") else None

@@ -1,0 +1,119 @@
+/**
+ * Texts of the page in the language of the reader, and numbers, sizes and times as that language writes them.
+ */
+import { computed, signal } from "@preact/signals";
+import { chosenLanguage, rememberForServer } from "#app/core/preferences";
+
+/** Languages of the page, each with its own name for itself. */
+export const LANGUAGES = { en: "English", de: "Deutsch", ar: "العربية" };
+const RIGHT_TO_LEFT = new Set(["ar"]);
+const RELATIVE_UNITS = [
+  ["year", 31536000],
+  ["month", 2592000],
+  ["week", 604800],
+  ["day", 86400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+const SIZE_UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+
+/** Language of the texts. */
+export const language = signal(document.documentElement.lang || "en");
+const words = signal({});
+const rules = computed(() => new Intl.PluralRules(language.value));
+
+/**
+ * Loads the texts of a language and shows them.
+ * @param {string} code
+ */
+async function load(code) {
+  const reply = await fetch(import.meta.resolve(`#language/${code}`));
+  if (!reply.ok) throw new Error(`language ${code}: ${reply.status}`);
+  words.value = await reply.json();
+  language.value = code;
+  document.documentElement.lang = code;
+  document.documentElement.dir = RIGHT_TO_LEFT.has(code) ? "rtl" : "ltr";
+}
+
+/** Loads the texts for the first paint, in the language that the server chose. */
+export async function loadMessages() {
+  await load(language.peek() in LANGUAGES ? language.peek() : "en");
+}
+
+/**
+ * Changes the language of the page, here and at the next visit.
+ * @param {string} code one of LANGUAGES
+ */
+export async function setLanguage(code) {
+  await load(code);
+  chosenLanguage.value = code;
+  rememberForServer("language", code);
+}
+
+/**
+ * Returns the text of a key such as "common.save", with `{name}` replaced by the slot of that name.
+ * @param {string} key
+ * @param {Record<string, string | number>} [slots]
+ * @returns {string}
+ */
+export function t(key, slots) {
+  return fill(find(key), key, slots);
+}
+
+/** Returns whether there is a text for a key. */
+export function hasText(key) {
+  return find(key) !== undefined;
+}
+
+/**
+ * Returns the text of a key for a count, which is the slot `{count}` too.
+ * @param {string} key
+ * @param {number} count
+ * @param {Record<string, string | number>} [slots]
+ * @returns {string}
+ */
+export function plural(key, count, slots) {
+  const forms = find(key) ?? {};
+  const text = forms[rules.value.select(count)] ?? forms.other;
+  return fill(text, key, { count: formatNumber(count), ...slots });
+}
+
+function find(key) {
+  return key.split(".").reduce((found, name) => found?.[name], words.value);
+}
+
+function fill(text, key, slots = {}) {
+  if (typeof text !== "string") return key;
+  return text.replace(/\{(\w+)\}/g, (slot, name) => (name in slots ? String(slots[name]) : slot));
+}
+
+/** Formats a number. @param {number} value @param {Intl.NumberFormatOptions} [options] */
+export function formatNumber(value, options) {
+  return new Intl.NumberFormat(language.value, options).format(value);
+}
+
+/** Formats a size. @param {number} bytes */
+export function formatBytes(bytes) {
+  const step = Math.min(Math.floor(Math.log(Math.max(bytes, 1)) / Math.log(1000)), SIZE_UNITS.length - 1);
+  const options = { style: "unit", unit: SIZE_UNITS[step], unitDisplay: "short" };
+  return formatNumber(bytes / 1000 ** step, { ...options, maximumFractionDigits: step > 1 ? 1 : 0 });
+}
+
+/** Formats a date and time. @param {number} seconds since the epoch */
+export function formatTime(seconds) {
+  const format = new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "short" });
+  return format.format(new Date(seconds * 1000));
+}
+
+/** Formats a time by its distance from now, "2 hours ago". @param {number} seconds since the epoch */
+export function formatRelative(seconds) {
+  const format = new Intl.RelativeTimeFormat(language.value, { numeric: "auto" });
+  const distance = seconds - Date.now() / 1000;
+  const unit = RELATIVE_UNITS.find(([, length]) => Math.abs(distance) >= length);
+  return unit ? format.format(Math.trunc(distance / unit[1]), unit[0]) : format.format(0, "second");
+}
+
+/** Joins texts as the language does, "a, b and c". @param {string[]} texts */
+export function formatList(texts) {
+  return new Intl.ListFormat(language.value).format(texts);
+}

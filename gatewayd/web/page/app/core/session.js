@@ -1,0 +1,61 @@
+/**
+ * Who is signed in, what they may do, and the public configuration of the gateway.
+ */
+import { signal } from "@preact/signals";
+import { ApiError, get, onUnauthenticated, post } from "#app/core/api";
+
+/** The account of GET /api/v1/auths/ without its token; null when nobody is signed in. */
+export const me = signal(null);
+/** The answer of GET /api/config. */
+export const config = signal({ name: "", features: {}, oauth: { providers: {} } });
+
+const channel = new BroadcastChannel("gatewayd-session");
+channel.onmessage = () => loadSession();
+onUnauthenticated(() => {
+  me.value = null;
+});
+
+/** Asks the gateway anew who is signed in. */
+export async function loadSession() {
+  const [account, settings] = await Promise.all([findAccount(), get("/api/config")]);
+  config.value = settings;
+  if (account?.id !== me.peek()?.id || account !== null) me.value = account;
+}
+
+async function findAccount() {
+  try {
+    const { token: _, ...account } = await get("/api/v1/auths/");
+    return account;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) return null;
+    throw error;
+  }
+}
+
+/** Tells the other tabs that somebody signed in, and reads the session. */
+export async function signedIn() {
+  await loadSession();
+  channel.postMessage("changed");
+}
+
+/** Ends the session, in all tabs. */
+export async function signOut() {
+  const reply = await post("/api/v1/auths/signout");
+  me.value = null;
+  channel.postMessage("changed");
+  if (reply?.redirect_url) location.assign(reply.redirect_url);
+}
+
+/**
+ * Returns whether the account has a permission, named by its path in the tree, `features.api_keys`.
+ * @param {string} path
+ */
+export function can(path) {
+  if (isAdmin()) return true;
+  return path.split(".").reduce((tree, name) => tree?.[name], me.value?.permissions) === true;
+}
+
+/** Returns whether the account is an administrator. */
+export function isAdmin() {
+  return me.value?.role === "admin";
+}

@@ -1,0 +1,26 @@
+/**
+ * Starts the page.
+ */
+import { html, render } from "#app/core/html";
+import { loadMessages } from "#app/core/messages";
+import { installServiceWorker } from "#app/core/policy";
+import { route } from "#app/core/router";
+import { loadSession } from "#app/core/session";
+import { ROUTES } from "#app/routes";
+import { Shell } from "#app/shell";
+import { ErrorNote } from "#app/ui/states";
+
+async function start() {
+  for (const [pattern, loader] of ROUTES) route(pattern, loader);
+  const root = document.getElementById("app");
+  const [, session] = await Promise.allSettled([loadMessages(), loadSession()]);
+  if (session.status === "rejected") {
+    const again = () => location.reload();
+    render(html`<main class="notice"><${ErrorNote} error=${session.reason} retry=${again} /></main>`, root);
+    return;
+  }
+  render(html`<${Shell} />`, root);
+  installServiceWorker().catch((error) => console.warn("no service worker:", error));
+}
+
+start();

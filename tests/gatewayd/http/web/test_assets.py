@@ -1,0 +1,64 @@
+"""Tests for gatewayd.http.web.assets."""
+
+import asyncio
+import gzip
+import hashlib
+
+import pytest
+
+from gatewayd.http.web.assets import PageAssets, make_asset, ordered, read_page, suffix_of
+
+SOURCES = {
+    "app/main.js": b"start();",
+    "styles/chat.css": b"b {}",
+    "styles/base.css": b"a {}",
+    "icons/a.png": b"picture",
+    "index.html": b"<p>",
+    "service-worker.js": b"work();",
+    "vendor/x/LICENSE": b"text",
+}
+
+
+def test_what_is_served_and_what_is_a_template() -> None:
+    assets = PageAssets(SOURCES)
+    assert [asset.name for asset in assets.all] == ["app/main.js", "icons/a.png", "styles/page.css"]
+    assert assets.asset("styles/page.css").data == b"a {}\nb {}"
+    assert assets.text("index.html") == "<p>"
+    assert assets.names("styles") == ["styles/base.css", "styles/chat.css"]
+
+
+def test_addresses_have_the_hash_of_the_content() -> None:
+    assets = PageAssets(SOURCES)
+    asset = assets.asset("app/main.js")
+    digest = hashlib.sha256(b"start();").hexdigest()[:20]
+    assert asset.address == f"/static/{digest}/app/main.js"
+    assert assets.find(digest, "app/main.js") is asset
+    for other in (("0" * 20, "app/main.js"), (digest, "app/other.js"), (digest, "../index.html"), ("", "")):
+        assert assets.find(*other) is None
+
+
+def test_a_changed_file_is_another_release() -> None:
+    changed = PageAssets({**SOURCES, "app/main.js": b"start(1);"})
+    assert changed.release != PageAssets(SOURCES).release
+    assert changed.asset("icons/a.png").address == PageAssets(SOURCES).asset("icons/a.png").address
+
+
+async def test_a_file_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asset = make_asset("a.js", b"x" * 100)
+    first = await asset.content("gzip")
+    assert gzip.decompress(first) == asset.data
+    monkeypatch.setattr(asyncio, "to_thread", None)
+    assert await asset.content("gzip") is first
+    assert await asset.content("identity") is asset.data
+    assert await make_asset("a.png", b"picture").content("br") == b"picture"
+
+
+def test_order_and_suffixes() -> None:
+    assert ordered(["styles/a.css", "styles/base.css", "styles/b.css"])[0] == "styles/base.css"
+    assert [suffix_of(name) for name in ("a.min.js", "LICENSE")] == [".js", ""]
+
+
+def test_the_page_of_the_package_is_read() -> None:
+    page = read_page()
+    assert b"importmap" in page["index.html"]
+    assert "vendor/manifest.json" in page
