@@ -1,7 +1,7 @@
 """Writes the icons of the page: `python -m tests.write_page_icons NODE_MODULES`.
 
-The sprite holds the icons of names.txt out of the npm package lucide-static (ISC). Chromium draws the pictures
-of the installed page from icons/icon.svg and icons/maskable.svg, which are ours.
+The sprite holds the icons of names.txt out of the npm package lucide-static (ISC). Chromium draws the
+pictures of the installed page from icons/icon.svg and icons/maskable.svg, which are ours.
 """
 
 import re
