@@ -46,14 +46,22 @@ class PageAsset:
         """The path of the file, which changes with its content."""
         return f"{ADDRESS}/{self.digest}/{self.name}"
 
-    async def content(self, coding: str) -> bytes:
-        """Return the bytes in a coding; they are encoded once, in a thread."""
-        if coding == IDENTITY or self.media_type == "image/png":
-            return self.data
-        made = self.encoded.get(coding)
-        if made is None:
-            made = self.encoded[coding] = await asyncio.to_thread(encode, self.data, coding)
-        return made
+
+class AssetEncoder:
+    """Encodes files once each, one at a time in a thread: a first view asks for thirty at once."""
+
+    def __init__(self) -> None:
+        self._working = asyncio.Lock()
+
+    async def content(self, asset: PageAsset, coding: str) -> bytes:
+        """Return the bytes of a file in a coding; those of a picture as they are."""
+        if coding == IDENTITY or asset.media_type == "image/png":
+            return asset.data
+        if coding not in asset.encoded:
+            async with self._working:
+                if coding not in asset.encoded:
+                    asset.encoded[coding] = await asyncio.to_thread(encode, asset.data, coding)
+        return asset.encoded[coding]
 
 
 class PageAssets:

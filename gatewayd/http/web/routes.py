@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
-from gatewayd.http.web.assets import ADDRESS, PageAsset, PageAssets, read_page
+from gatewayd.http.web.assets import ADDRESS, AssetEncoder, PageAsset, PageAssets, read_page
 from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
 from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant
 from gatewayd.http.web.languages import COOKIE, choose_language
@@ -48,6 +48,7 @@ class PageRoutes:
         self._name = name
         self._rules = rules
         self._reading = asyncio.Lock()
+        self._encoder = AssetEncoder()
         self._read: tuple[PageAssets, PageDocuments] | None = None
 
     def routes(self) -> Sequence[Route]:
@@ -76,7 +77,7 @@ class PageRoutes:
         variant = PageVariant(
             language_of(request, documents), theme if theme in THEMES else THEMES[0], has_chat
         )
-        return await _document(request, documents.index(variant), documents.policy)
+        return await self._document(request, documents.index(variant), documents.policy)
 
     @answers(None, "*/*")
     async def asset(self, request: web.Request) -> web.StreamResponse:
@@ -85,7 +86,9 @@ class PageRoutes:
         asset = assets.find(request.match_info["digest"], request.match_info["name"])
         if asset is None:
             raise absent()
-        return await _reply(request, asset, {hdrs.CACHE_CONTROL: IMMUTABLE, hdrs.VARY: hdrs.ACCEPT_ENCODING})
+        return await self._reply(
+            request, asset, {hdrs.CACHE_CONTROL: IMMUTABLE, hdrs.VARY: hdrs.ACCEPT_ENCODING}
+        )
 
     @answers(None, "text/html")
     async def frame(self, request: web.Request) -> web.StreamResponse:
@@ -93,25 +96,27 @@ class PageRoutes:
         if request.headers.get(FETCH_DESTINATION, "iframe") not in {"iframe", "frame"}:
             raise absent()
         _, documents = await self._files()
-        return await _document(request, documents.frame(), FRAME_POLICY)
+        return await self._document(request, documents.frame(), FRAME_POLICY)
 
     @answers(None, "text/html")
     async def offline(self, request: web.Request) -> web.StreamResponse:
         """Answer what the page shows without a connection."""
         _, documents = await self._files()
-        return await _document(request, documents.offline(language_of(request, documents)), documents.policy)
+        return await self._document(
+            request, documents.offline(language_of(request, documents)), documents.policy
+        )
 
     @answers(None, "text/javascript")
     async def service_worker(self, request: web.Request) -> web.StreamResponse:
         """Answer the service worker."""
         _, documents = await self._files()
-        return await _document(request, documents.service_worker(), WORKER_POLICY)
+        return await self._document(request, documents.service_worker(), WORKER_POLICY)
 
     @answers(None, "application/manifest+json")
     async def manifest(self, request: web.Request) -> web.StreamResponse:
         """Answer the manifest of the installed page."""
         _, documents = await self._files()
-        return await _reply(request, documents.manifest(), {hdrs.CACHE_CONTROL: REVALIDATED})
+        return await self._reply(request, documents.manifest(), {hdrs.CACHE_CONTROL: REVALIDATED})
 
     async def _files(self) -> tuple[PageAssets, PageDocuments]:
         if self._read is None:
@@ -123,6 +128,28 @@ class PageRoutes:
     def _open(self) -> tuple[PageAssets, PageDocuments]:
         assets = PageAssets(read_page())
         return assets, PageDocuments(assets, name=self._name, rules=self._rules)
+
+    async def _document(self, request: web.Request, document: PageAsset, policy: str) -> web.StreamResponse:
+        """Answer a document that browsers ask for again each time."""
+        headers = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING, CONTENT_POLICY: policy}
+        return await self._reply(request, document, headers)
+
+    async def _reply(
+        self, request: web.Request, asset: PageAsset, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        """Answer a file in the best coding, or 304 to a browser that has it (RFC 9110, 13.1.2)."""
+        coding = choose_coding(",".join(request.headers.getall(hdrs.ACCEPT_ENCODING, ())))
+        content = await self._encoder.content(asset, coding)
+        if content is asset.data:
+            coding = IDENTITY
+        # A proxy that changes the coding must not serve one form for the tag of the other.
+        tag = f'"{asset.digest}-{coding}"'
+        own = {**COMMON_HEADERS, **headers, hdrs.ETAG: tag}
+        if tag in [given.strip() for given in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]:
+            return web.Response(status=304, headers=own)
+        if coding != IDENTITY:
+            own[hdrs.CONTENT_ENCODING] = coding
+        return web.Response(body=content, content_type=asset.media_type, charset=_charset(asset), headers=own)
 
 
 def absent() -> GatewayError:
@@ -140,28 +167,6 @@ def language_of(request: web.Request, documents: PageDocuments) -> str:
     """Return the language of the page for a request."""
     accepted = ",".join(request.headers.getall(hdrs.ACCEPT_LANGUAGE, ()))
     return choose_language(request.cookies.get(COOKIE, ""), accepted, documents.languages)
-
-
-async def _document(request: web.Request, document: PageAsset, policy: str) -> web.StreamResponse:
-    """Answer a document that browsers ask for again each time."""
-    headers = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING, CONTENT_POLICY: policy}
-    return await _reply(request, document, headers)
-
-
-async def _reply(request: web.Request, asset: PageAsset, headers: Mapping[str, str]) -> web.StreamResponse:
-    """Answer a file in the best coding, or 304 to a browser that has it (RFC 9110, 13.1.2)."""
-    coding = choose_coding(",".join(request.headers.getall(hdrs.ACCEPT_ENCODING, ())))
-    content = await asset.content(coding)
-    if content is asset.data:
-        coding = IDENTITY
-    # A proxy that changes the coding must not serve one form for the tag of the other.
-    tag = f'"{asset.digest}-{coding}"'
-    own = {**COMMON_HEADERS, **headers, hdrs.ETAG: tag}
-    if tag in [given.strip() for given in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]:
-        return web.Response(status=304, headers=own)
-    if coding != IDENTITY:
-        own[hdrs.CONTENT_ENCODING] = coding
-    return web.Response(body=content, content_type=asset.media_type, charset=_charset(asset), headers=own)
 
 
 def _charset(asset: PageAsset) -> str | None:

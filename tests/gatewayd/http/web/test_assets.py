@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from gatewayd.http.web.assets import PageAssets, make_asset, ordered, read_page, suffix_of
+from gatewayd.http.web.assets import AssetEncoder, PageAssets, make_asset, ordered, read_page, suffix_of
 
 SOURCES = {
     "app/main.js": b"start();",
@@ -44,13 +44,14 @@ def test_a_changed_file_is_another_release() -> None:
 
 
 async def test_a_file_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asset = make_asset("a.js", b"x" * 100)
-    first = await asset.content("gzip")
+    asset, encoder = make_asset("a.js", b"x" * 100), AssetEncoder()
+    first, second = await asyncio.gather(*(encoder.content(asset, "gzip") for _ in range(2)))
     assert gzip.decompress(first) == asset.data
+    assert second is first
     monkeypatch.setattr(asyncio, "to_thread", None)
-    assert await asset.content("gzip") is first
-    assert await asset.content("identity") is asset.data
-    assert await make_asset("a.png", b"picture").content("br") == b"picture"
+    assert await encoder.content(asset, "gzip") is first
+    assert await encoder.content(asset, "identity") is asset.data
+    assert await encoder.content(make_asset("a.png", b"picture"), "br") == b"picture"
 
 
 def test_order_and_suffixes() -> None:
