@@ -58,6 +58,11 @@ def chats(client: ControlClient, _: str) -> Rows:
     return ((row.id,) for row in client.call(routes.LIST_CHATS, limit=MAX_OFFERED).chats)
 
 
+def invitations(client: ControlClient, _: str) -> Rows:
+    """Return the ids of invitations."""
+    return ((row.id,) for row in client.call(routes.LIST_INVITATIONS).invitations)
+
+
 def tasks(client: ControlClient, _: str) -> Rows:
     """Return the ids of running tasks."""
     return ((row.id,) for row in client.call(routes.LIST_TASKS).tasks)
@@ -144,6 +149,7 @@ BY_METAVAR: Final[Mapping[str, Reader]] = {
     "CHAT": chats,
     "COLLECTION": collections,
     "GROUP": groups,
+    "INVITATION": invitations,
     "KEY": keys,
     "MODEL": models,
     "PERMISSION": permissions,

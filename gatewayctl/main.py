@@ -17,6 +17,7 @@ from gatewayctl.commands import (
     groups,
     health,
     ingest,
+    invitations,
     keys,
     models,
     permissions,
@@ -42,6 +43,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.add_typer(users.noun, name="user")
+app.add_typer(invitations.noun, name="invitation")
 app.add_typer(groups.noun, name="group")
 app.add_typer(permissions.noun, name="permission")
 app.add_typer(keys.noun, name="key")

@@ -156,6 +156,7 @@ class Daemon:
         accounts = gateway.services.accounts
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
         tasks.spawn("expired sessions", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
+        tasks.spawn("expired links", _every(PRUNE_INTERVAL_SECONDS, accounts.links.tokens.prune))
         tasks.spawn(
             "old ids of responses",
             _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.response_ids.prune),

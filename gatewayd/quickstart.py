@@ -14,6 +14,7 @@ from gatewayd.assembly.gateway import Gateway
 from gatewayd.builtin_model.weights import fetch_weights, find_weights
 from gatewayd.errors import GatewayError
 from gatewayd.extras import PackageExtra
+from gatewayd.http.public.accounts.invitations import link_address
 from gatewayd.observe.systemd import SOCKET_VARIABLES
 from gatewayd.settings import Settings
 
@@ -24,6 +25,10 @@ LOOPBACK: Final = "127.0.0.1"
 
 FIRST_START_MESSAGE: Final = """
 gatewayd is ready at {url}
+
+Open it in a browser, signed in (the link works once, within the hour):
+
+  {link}
 
   administrator  {email}
   password       {password}
@@ -68,8 +73,13 @@ The manual pages are the collection "{name}". Ask about them:
 RESTART_MESSAGE: Final = """
 gatewayd is ready at {url}
 
-The first start created and showed the administrator and the key. Create another key:
+Open it in a browser, signed in (the link works once, within the hour):
 
+  {link}
+
+The first start created and showed the administrator and the key. Create another link and another key:
+
+  {ctl} --socket {socket} user sign-in-link {email}
   {ctl} --socket {socket} key create {email} another
 
 Stop it with Control-C. The state stays in {state}.
@@ -128,11 +138,16 @@ class Quickstart:
         except GatewayError as error:
             if error.code != ALREADY_SET_UP:
                 raise
-            self._print(RESTART_MESSAGE.format(**facts))
+            self._print(RESTART_MESSAGE.format(**facts, link=await _make_link(gateway)))
             return
         facts["model"] = model or "MODEL"
         self._print(
-            FIRST_START_MESSAGE.format(**facts, password=created.password_value, key=created.key_value)
+            FIRST_START_MESSAGE.format(
+                **facts,
+                link=await _make_link(gateway),
+                password=created.password_value,
+                key=created.key_value,
+            )
         )
         if model is None:
             self._print(
@@ -162,6 +177,16 @@ class Quickstart:
 
     def _print(self, text: str) -> None:
         print(text, file=self._out, flush=True)
+
+
+async def _make_link(gateway: Gateway) -> str:
+    """Return an address with a sign-in link of the administrator, that of the page if it cannot sign in."""
+    accounts = gateway.services.accounts
+    user = await accounts.users.find_by_email(ADMIN_EMAIL)
+    if user is None or not user.active:
+        return gateway.url
+    _, token = await accounts.links.sign_in_links.create(user, "quickstart")
+    return link_address(gateway.url, "link", token)
 
 
 def find_command() -> str:

@@ -94,7 +94,7 @@ SECTIONS: Final = (
     ),
     Section(
         "Sessions and keys",
-        frozenset({"auths", "sessions", "keys", "admin"}),
+        frozenset({"auths", "sessions", "invitations", "keys", "admin"}),
         "Users sign in, change their own account and create API keys.",
     ),
     Section(

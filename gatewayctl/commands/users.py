@@ -7,8 +7,9 @@ import typer
 from gatewayctl.command import DryRun, Noun, ProviderName, Session, UserRef, Yes
 from gatewayctl.prompts import ask_password, confirm, read_secret, usage
 from gatewayctl.render import Output, View
-from gatewayctl.values import by_name
+from gatewayctl.values import by_name, parse_duration
 from gatewayctl.wire import routes
+from gatewayctl.wire.invitations import InvitationWritten, NewInvitation, NewSignInLink, SignInAddress
 from gatewayctl.wire.scim import Link, Unlink
 from gatewayctl.wire.users import (
     NewUser,
@@ -60,6 +61,25 @@ SESSION_ROWS: View[UserSession] = View(
         "CREATED": lambda found: found.created_at,
         "LAST SEEN": lambda found: found.last_seen_at,
         "EXPIRES": lambda found: found.expires_at,
+    },
+)
+
+INVITED: View[InvitationWritten] = View(
+    name=lambda row: row.address or row.email,
+    columns={
+        "EMAIL": lambda row: row.email,
+        "ROLE": lambda row: row.role,
+        "GROUPS": lambda row: row.groups,
+        "EXPIRES": lambda row: row.expires_at,
+        "LINK": lambda row: row.address,
+    },
+)
+SIGN_IN_LINK: View[SignInAddress] = View(
+    name=lambda row: row.address,
+    columns={
+        "USER": lambda row: row.user,
+        "EXPIRES": lambda row: row.expires_at,
+        "LINK": lambda row: row.address,
     },
 )
 
@@ -204,6 +224,58 @@ def activate(session: Session, user: UserRef, dry_run: DryRun = False) -> None:
     show_written(
         session, session.client.call(routes.CHANGE_USER, user, body=UserChange(active=True), dry_run=dry_run)
     )
+
+
+@noun.verb(
+    "invite",
+    "gatewayctl user invite ada@example.org --group research",
+    "gatewayctl user invite ada@example.org --expires 48h -o name",
+)
+def invite(
+    session: Session,
+    email: Annotated[
+        str, typer.Argument(metavar="EMAIL", help="E-mail address of the person, who has no account yet.")
+    ],
+    role: Role = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="GROUP", help="Group of the new user, id or name; repeatable."),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="Lifetime of the link, 7d if not given; at most 90d."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Invite a person: print a link, this once, by which they create their account.
+
+    The link works once. Send it to the person; the gateway sends no mail. With -o name it is printed alone.
+    """
+    request = NewInvitation(email=email, role=role, groups=group or [])
+    if expires is not None:
+        request.expires_in = parse_duration(expires)
+    row = session.client.call(routes.CREATE_INVITATION, body=request, dry_run=dry_run)
+    session.show(row, INVITED)
+    session.note("The link is not shown again.")
+
+
+@noun.verb("sign-in-link", "gatewayctl user sign-in-link ada@example.org -o name")
+def sign_in_link(
+    session: Session,
+    user: UserRef,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", metavar="TIME", help="Lifetime of the link, 1h if not given; at most 7d."),
+    ] = None,
+) -> None:
+    """Print a link that signs in to the account of a user, once; it replaces an earlier one.
+
+    Whoever has the link is signed in, without the password.
+    """
+    request = NewSignInLink()
+    if expires is not None:
+        request.expires_in = parse_duration(expires)
+    session.show(session.client.call(routes.CREATE_SIGN_IN_LINK, user, body=request), SIGN_IN_LINK)
 
 
 @noun.verb("sessions", "gatewayctl user sessions ada@example.org")

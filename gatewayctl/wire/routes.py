@@ -10,6 +10,7 @@ from gatewayctl.wire import (
     files,
     groups,
     health,
+    invitations,
     keys,
     models,
     permissions,
@@ -75,8 +76,27 @@ LIST_SESSIONS: Final = _get("/v1/users/{ref}/sessions", users.SessionList, "List
 END_SESSIONS: Final = _write(
     "DELETE", "/v1/users/{ref}/sessions", NoBody, users.UserWritten, "End the sessions of a user"
 )
+CREATE_SIGN_IN_LINK: Final = _post(
+    "/v1/users/{ref}/sign-in-link",
+    invitations.NewSignInLink,
+    invitations.SignInAddress,
+    "Create a sign-in link of a user",
+)
 UNLINK_USER: Final = _write(
     "POST", "/v1/users/{ref}/unlink", scim.Unlink, users.UserWritten, "Unlink a user from a provider's id"
+)
+
+# Invitations.
+LIST_INVITATIONS: Final = _get("/v1/invitations", invitations.InvitationList, "List invitations")
+CREATE_INVITATION: Final = _write(
+    "POST",
+    "/v1/invitations",
+    invitations.NewInvitation,
+    invitations.InvitationWritten,
+    "Invite a person",
+)
+REVOKE_INVITATION: Final = _write(
+    "DELETE", "/v1/invitations/{id}", NoBody, invitations.InvitationWritten, "Revoke an invitation"
 )
 
 # Groups.

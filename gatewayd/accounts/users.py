@@ -30,6 +30,7 @@ FIRST_ADMIN_LOCK: Final = "first-admin"
 # Held during a change: two administrators cannot demote each other at the same time.
 CHANGE_LOCK: Final = "users"
 
+AfterCreation = Callable[[User], Awaitable[None]]
 AfterSignUp = Callable[[User, bool], Awaitable[None]]
 
 
@@ -56,11 +57,14 @@ class Users:
         self._changes = changes
         self._clock = clock
 
-    async def create(self, new: NewUser) -> User:
-        """Add an account."""
+    async def create(self, new: NewUser, then: AfterCreation | None = None) -> User:
+        """Add an account; `then(user)` runs in the same transaction."""
         user = self._checked(new)
         password_hash = await self._hash(new.password, user)
-        await self._users.add(user, password_hash)
+        async with self._transactor.transaction():
+            await self._users.add(user, password_hash)
+            if then is not None:
+                await then(user)
         self._changes.publish(AccountChange(user.id))
         return user
 
@@ -97,6 +101,11 @@ class Users:
     async def find(self, user_id: str) -> User | None:
         """Return an account, or None."""
         return await self._users.find(user_id) if is_plain(user_id) else None
+
+    async def find_by_email(self, email: str) -> User | None:
+        """Return the account with this e-mail address, or None."""
+        key = email_key(email)
+        return await self._users.find_by_email(key) if key else None
 
     async def resolve(self, ref: str) -> User:
         """Return the account with this id or e-mail address; raise not_found without it."""

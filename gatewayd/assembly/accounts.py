@@ -17,6 +17,9 @@ from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
+from gatewayd.accounts.links.invitations import Invitations
+from gatewayd.accounts.links.sign_in_links import SignInLinks
+from gatewayd.accounts.links.tokens import LinkTokens
 from gatewayd.accounts.password_rules import PasswordRules, common_passwords
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
@@ -35,6 +38,7 @@ from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.models import TortoiseModels
+from gatewayd.storage.one_time_links import TortoiseOneTimeLinks
 from gatewayd.storage.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
@@ -54,8 +58,18 @@ class AccountStores:
     keys: TortoiseKeys
     revocations: TortoiseRevocations
     sessions: TortoiseSessions
+    links: TortoiseOneTimeLinks
     values: TortoiseValues
     models: TortoiseModels
+
+
+@dataclass(frozen=True, slots=True)
+class LinkServices:
+    """The services of links that work once."""
+
+    tokens: LinkTokens
+    invitations: Invitations
+    sign_in_links: SignInLinks
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +86,7 @@ class AccountServices:
     runtime: RuntimeSettings
     sessions: Sessions
     setup: Setup
+    links: LinkServices
     sign_in: SignIn
     sign_up: SignUp
     authenticator: Authenticator
@@ -88,6 +103,7 @@ def make_stores(reader: QueryReader) -> AccountStores:
         TortoiseKeys(),
         TortoiseRevocations(),
         TortoiseSessions(),
+        TortoiseOneTimeLinks(),
         TortoiseValues(),
         TortoiseModels(),
     )
@@ -126,6 +142,7 @@ async def make_accounts(
         runtime=runtime,
         sessions=sessions,
         setup=setup,
+        links=make_links(stores, users, groups, commits),
         sign_in=make_sign_in(settings, stores.users, passwords, secret),
         sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
         authenticator=Authenticator(stores.users, stores.keys, key_rules, sessions, changes),
@@ -133,6 +150,14 @@ async def make_accounts(
         commits=commits,
         changes=changes,
     )
+
+
+def make_links(
+    stores: AccountStores, users: Users, groups: Groups, commits: CallbackTransactor
+) -> LinkServices:
+    """Return the services of links that work once."""
+    tokens = LinkTokens(stores.links)
+    return LinkServices(tokens, Invitations(tokens, users, groups), SignInLinks(tokens, users, commits))
 
 
 async def make_administrator(settings: Settings, setup: Setup) -> None:

@@ -25,6 +25,7 @@ from gatewayd.http.control import database as control_database
 from gatewayd.http.control import health as control_health
 from gatewayd.http.control import settings as control_settings
 from gatewayd.http.control.accounts import groups as control_groups
+from gatewayd.http.control.accounts import invitations as control_invitations
 from gatewayd.http.control.accounts import keys as control_keys
 from gatewayd.http.control.accounts import links as control_links
 from gatewayd.http.control.accounts import permissions as control_permissions
@@ -43,6 +44,7 @@ from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from gatewayd.http.public.accounts.auths import AuthRoutes
 from gatewayd.http.public.accounts.groups import GroupRoutes
+from gatewayd.http.public.accounts.invitations import InvitationRoutes
 from gatewayd.http.public.accounts.keys import KeyRoutes
 from gatewayd.http.public.accounts.permissions import PermissionRoutes
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
@@ -94,7 +96,7 @@ def make_public(
         key_header=settings.custom_api_key_header,
         allowed_origins=tuple(settings.cors_allow_origin),
         trusted_proxies=tuple(settings.trusted_proxies),
-        site_url=lambda: services.accounts.runtime.text("WEBUI_URL"),
+        site_url=partial(page_url, services),
     )
     edge = PublicEdge(edge_services, services.tasks, options)
     rows = public_rows(services, streaming)
@@ -206,6 +208,9 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *streaming.sockets.routes(),
         *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
         *SessionRoutes(accounts.sessions, accounts.users).routes(),
+        *InvitationRoutes(
+            accounts.links.invitations, accounts.links.sign_in_links, replies, partial(page_url, services)
+        ).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *UserRoutes(accounts.users, accounts.groups).routes(),
@@ -221,6 +226,17 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
 def page_rules(settings: Settings) -> PageRules:
     """Return what the page may do beyond its strict policy."""
     return PageRules(settings.enable_execute_events, settings.embed_hosts)
+
+
+def page_url(services: GatewayServices) -> str:
+    """Return the public address of the gateway, "" when it is not known."""
+    return services.accounts.runtime.text("WEBUI_URL")
+
+
+def local_url(settings: Settings) -> str:
+    """Return an address of the gateway for this machine."""
+    host = "localhost" if settings.host in {"", "0.0.0.0", "::"} else settings.host  # noqa: S104
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
 def make_control(services: GatewayServices) -> Application:
@@ -246,6 +262,14 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_setup.SetupRoutes(accounts.setup, writes).routes(),
         *control_users.ControlUserRoutes(users, groups, writes).routes(),
         *control_sessions.ControlSessionRoutes(accounts.sessions, users, groups, writes).routes(),
+        *control_invitations.ControlInvitationRoutes(
+            accounts.links.invitations,
+            accounts.links.sign_in_links,
+            users,
+            groups,
+            writes,
+            lambda: page_url(services) or local_url(services.settings),
+        ).routes(),
         *control_groups.ControlGroupRoutes(groups, users, writes).routes(),
         *control_permissions.ControlPermissionRoutes(accounts.permissions, groups, users, writes).routes(),
         *control_keys.ControlKeyRoutes(accounts.keys, users, writes).routes(),

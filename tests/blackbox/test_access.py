@@ -144,6 +144,8 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         ("GET", "/ws/socket.io"),
         ("POST", f"{AUTHS}/signin"),
         ("POST", f"{AUTHS}/signup"),
+        ("POST", f"{AUTHS}/invitations/accept"),
+        ("POST", f"{AUTHS}/link"),
         ("POST", f"{AUTHS}/signout"),
         ("GET", f"{AUTHS}/signout"),
     }

@@ -49,6 +49,7 @@ NO_IDS = {
     ("user unlink", "provider"),
     ("group unlink", "provider"),
     ("setup", "group"),
+    ("user invite", "email"),
     ("model create", "model"),
     ("tool-server add", "server"),
     ("tool-server add", "functions"),
@@ -96,6 +97,7 @@ def test_each_noun_is_asked_for_what_it_has() -> None:
     answers = {
         routes.LIST_USERS: rows("users", {"email": "ada@example.org", "id": "u-1"}),
         routes.LIST_GROUPS: rows("groups", {"name": "staff", "id": "g-1"}),
+        routes.LIST_INVITATIONS: rows("invitations", {"id": "i-1"}),
         routes.LIST_KEYS: rows("keys", {"id": "k-1"}),
         routes.LIST_CHATS: rows("chats", {"id": "c-1"}),
         routes.LIST_TASKS: rows("tasks", {"id": "t-1"}),
@@ -108,6 +110,7 @@ def test_each_noun_is_asked_for_what_it_has() -> None:
     client: Any = SimpleNamespace(call=lambda endpoint, *_, **__: answers[endpoint])
     for read, expected in (
         (completion.keys, [("k-1",)]),
+        (completion.invitations, [("i-1",)]),
         (completion.chats, [("c-1",)]),
         (completion.tasks, [("t-1",)]),
         (completion.calls, [("q-1",)]),

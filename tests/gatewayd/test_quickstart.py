@@ -154,6 +154,11 @@ def test_it_stays_local_whatever_is_configured(tmp_path: Path) -> None:
     environ = {"HOST": "0.0.0.0", "DATABASE_URL": f"sqlite:///{other}", "PORT": str(port)}
     with running_daemon(state, *arguments, **environ) as daemon:
         log = daemon.wait_for("No model is ready")
+        link = re.search(rf"http://127.0.0.1:{port}/auth#link=([0-9a-f]{{64}})\n", log)
+        assert link is not None
+        sent = {"token": link[1]}
+        assert daemon.call("POST", "/api/v1/auths/link", sent)[1]["email"] == "admin@localhost"
+        assert daemon.call("POST", "/api/v1/auths/link", sent)[0] == 400
     assert f"listening address=127.0.0.1:{port}" in log
     assert "0.0.0.0:" not in log
     assert "host of environment HOST is not used" in log

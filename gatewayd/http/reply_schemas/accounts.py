@@ -78,6 +78,24 @@ def ended_sessions() -> dict[str, Any]:
     return record(ended=INTEGER)
 
 
+def invitation() -> dict[str, Any]:
+    """Return the schema of an invitation."""
+    return record(
+        id=TEXT,
+        email=TEXT,
+        role=role,
+        group_ids=listed(TEXT),
+        created_by=TEXT,
+        created_at=SECONDS,
+        expires_at=SECONDS,
+    )
+
+
+def created_invitation() -> dict[str, Any]:
+    """Return the schema of an invitation with its token."""
+    return extended(invitation, token=TEXT, url=TEXT)
+
+
 def added_account() -> dict[str, Any]:
     """Return the schema of an account that an administrator created, with a token for it."""
     return extended(account, token=TEXT, token_type={"const": "Bearer"})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gatewayd.accounts.display_identity import display_identity
+from gatewayd.accounts.links.records import LinkKind, OneTimeLink
 from gatewayd.accounts.records import ApiKey, Group, MembershipSource, Role, StoredSession, User
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.text import casefold_nfc
@@ -27,6 +28,7 @@ class Tables:
     keys: dict[str, ApiKey] = field(default_factory=dict)
     revoked: dict[str, tuple[str, int]] = field(default_factory=dict)
     sessions: dict[str, StoredSession] = field(default_factory=dict)
+    links: dict[str, OneTimeLink] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
 
     def forget_displays(self) -> None:
@@ -474,6 +476,40 @@ class MemorySessions:
             if each.user_id in users and users[each.user_id].token_version == each.token_version
         ]
         return sorted(found, key=lambda each: (-each.created_at, each.id))
+
+
+class MemoryOneTimeLinks:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def add(self, link: OneTimeLink) -> None:
+        async with self._memory.transaction():
+            self._memory.tables.links[link.id] = link
+
+    async def find(self, link_id: str) -> OneTimeLink | None:
+        return self._memory.tables.links.get(link_id)
+
+    async def find_by_digest(self, digest: str) -> OneTimeLink | None:
+        await asyncio.sleep(0)
+        return next((link for link in self._memory.tables.links.values() if link.digest == digest), None)
+
+    async def list(self, kind: LinkKind, *, after: int) -> Sequence[OneTimeLink]:
+        links = self._memory.tables.links.values()
+        found = [link for link in links if link.kind is kind and link.expires_at > after]
+        return sorted(found, key=lambda link: (link.created_at, link.id))
+
+    async def remove(self, link_id: str) -> bool:
+        async with self._memory.transaction():
+            return self._memory.tables.links.pop(link_id, None) is not None
+
+    async def remove_of_user(self, user_id: str) -> int:
+        links = self._memory.tables.links.values()
+        mine = [link.id for link in links if link.user_id == user_id and link.kind is LinkKind.SIGN_IN]
+        return sum([await self.remove(link_id) for link_id in mine])
+
+    async def prune(self, before: int) -> int:
+        old = [link.id for link in self._memory.tables.links.values() if link.expires_at < before]
+        return sum([await self.remove(link_id) for link_id in old])
 
 
 class MemoryValues:

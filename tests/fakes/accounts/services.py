@@ -13,6 +13,9 @@ from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
+from gatewayd.accounts.links.invitations import Invitations
+from gatewayd.accounts.links.sign_in_links import SignInLinks
+from gatewayd.accounts.links.tokens import LinkTokens
 from gatewayd.accounts.password_rules import PasswordRules, check_password
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.permissions import Permissions
@@ -39,6 +42,7 @@ from tests.fakes.accounts.memory_stores import (
     Memory,
     MemoryGroups,
     MemoryKeys,
+    MemoryOneTimeLinks,
     MemoryRevocations,
     MemorySessions,
     MemoryUsers,
@@ -154,6 +158,18 @@ class Accounts:
         return Authenticator(
             self.users_store, self.keys_store, self.rules, self.sessions, self.changes, self.clock
         )
+
+    @cached_property
+    def link_tokens(self) -> LinkTokens:
+        return LinkTokens(MemoryOneTimeLinks(self.memory), self.clock, self.clock)
+
+    @cached_property
+    def invitations(self) -> Invitations:
+        return Invitations(self.link_tokens, self.users, self.groups)
+
+    @cached_property
+    def sign_in_links(self) -> SignInLinks:
+        return SignInLinks(self.link_tokens, self.users, self.commits)
 
     @cached_property
     def sign_in(self) -> SignIn:

@@ -22,6 +22,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.app import build_application
 from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.accounts.groups import ControlGroupRoutes
+from gatewayd.http.control.accounts.invitations import ControlInvitationRoutes
 from gatewayd.http.control.accounts.keys import ControlKeyRoutes
 from gatewayd.http.control.accounts.links import LinkRoutes
 from gatewayd.http.control.accounts.permissions import ControlPermissionRoutes
@@ -161,6 +162,14 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *SetupRoutes(accounts.setup, writes).routes(),
         *ControlUserRoutes(accounts.users, accounts.groups, writes).routes(),
         *ControlSessionRoutes(accounts.sessions, accounts.users, accounts.groups, writes).routes(),
+        *ControlInvitationRoutes(
+            accounts.invitations,
+            accounts.sign_in_links,
+            accounts.users,
+            accounts.groups,
+            writes,
+            lambda: "https://ai.example.org",
+        ).routes(),
         *ControlGroupRoutes(accounts.groups, accounts.users, writes).routes(),
         *LinkRoutes(links, accounts.users, accounts.groups, writes).routes(),
         *ScimTokenRoutes(control.keeper).routes(),

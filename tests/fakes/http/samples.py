@@ -122,6 +122,12 @@ SAMPLES: dict[Row, Sample] = {
     ("POST", f"{AUTHS}/update/timezone"): plain(f"{AUTHS}/update/timezone", {"timezone": "UTC"}),
     ("GET", f"{AUTHS}/sessions"): plain(f"{AUTHS}/sessions"),
     ("POST", f"{AUTHS}/sessions/end_others"): plain(f"{AUTHS}/sessions/end_others", {}),
+    ("GET", f"{AUTHS}/invitations"): plain(f"{AUTHS}/invitations"),
+    ("POST", f"{AUTHS}/invitations"): plain(f"{AUTHS}/invitations", {}),
+    ("DELETE", f"{AUTHS}/invitations/{{id}}"): lambda site: (
+        f"{AUTHS}/invitations/{site.call('POST', f'{AUTHS}/invitations', {}, site.admin)[1]['id']}",
+        None,
+    ),
     ("GET", f"{AUTHS}/api_keys"): plain(f"{AUTHS}/api_keys"),
     ("GET", f"{AUTHS}/admin/details"): plain(f"{AUTHS}/admin/details"),
     ("GET", f"{AUTHS}/admin/config"): plain(f"{AUTHS}/admin/config"),

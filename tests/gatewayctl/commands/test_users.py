@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gatewayctl.wire.base import Outcome
-from gatewayd.accounts.records import Role
+from gatewayd.accounts.records import NewGroup, Role
 from gatewayd.errors import GatewayError
 from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
@@ -230,3 +230,24 @@ async def test_sessions_and_their_end(ctl: Ctl, control: Control, ada: str) -> N
     with pytest.raises(GatewayError):
         await control.accounts.authenticator.authenticate(token, "GET", "/api/models")
     assert (await ctl("user", "sessions", ada, "-o", "name")).out == ""
+
+
+async def test_an_invitation_prints_its_link_once(ctl: Ctl, control: Control) -> None:
+    await control.accounts.groups.ensure(NewGroup("research"))
+    made = await ctl(
+        "user", "invite", "bea@example.org", "--role", "pending", "--group", "research", "--expires", "2d"
+    )
+    assert made.code == 0
+    assert "https://ai.example.org/auth#invitation=" in made.out
+    assert "not shown again" in made.err
+    (link,) = await control.accounts.invitations.list()
+    assert (link.expires_at - link.created_at, link.role, len(link.group_ids)) == (172_800, Role.PENDING, 1)
+    assert "invitation=" not in (await ctl("user", "invite", "c@example.org", "--dry-run")).out
+    assert (await ctl("user", "invite", "bea@example.org", "--group", "gone")).code == 5
+
+
+async def test_a_sign_in_link_is_printed_alone(ctl: Ctl, control: Control, ada: str) -> None:
+    made = await ctl("user", "sign-in-link", ada, "--expires", "5m", "-o", "name")
+    token = made.out.strip().removeprefix("https://ai.example.org/auth#link=")
+    assert (await control.accounts.sign_in_links.use(token)).email == ada
+    assert (await ctl("user", "sign-in-link", "nobody@example.org")).code == 5

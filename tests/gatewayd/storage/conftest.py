@@ -17,6 +17,7 @@ from gatewayd.accounts.interfaces import (
     UserStore,
     ValueStore,
 )
+from gatewayd.accounts.links.interfaces import OneTimeLinkStore
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.storage.chats import TortoiseChats
@@ -28,6 +29,7 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
+from gatewayd.storage.one_time_links import TortoiseOneTimeLinks
 from gatewayd.storage.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
@@ -36,6 +38,7 @@ from tests.fakes.accounts.memory_stores import (
     Memory,
     MemoryGroups,
     MemoryKeys,
+    MemoryOneTimeLinks,
     MemoryRevocations,
     MemorySessions,
     MemoryUsers,
@@ -61,6 +64,7 @@ class Stores:
     revocations: RevocationStore
     values: ValueStore
     sessions: SessionStore
+    links: OneTimeLinkStore
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             MemoryRevocations,
             MemoryValues,
             MemorySessions,
+            MemoryOneTimeLinks,
         ]
         yield Stores(memory, *(part(memory) for part in parts))
         return
@@ -130,6 +135,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             TortoiseRevocations(),
             TortoiseValues(),
             TortoiseSessions(),
+            TortoiseOneTimeLinks(),
         )
 
 
