@@ -1,8 +1,9 @@
 import orjson
 import pytest
 
+from gatewayd.encryption import ENCRYPTED_PREFIX
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.storage.engine.encryption import ENCRYPTED_PREFIX, ValveCipher
+from gatewayd.storage.engine.encryption import ValveCipher
 
 VALUES = {"key": "secret ü", "n": None}
 
