@@ -157,6 +157,7 @@ class Daemon:
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
         tasks.spawn("expired sessions", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
         tasks.spawn("expired links", _every(PRUNE_INTERVAL_SECONDS, accounts.links.tokens.prune))
+        tasks.spawn("used values", _every(PRUNE_INTERVAL_SECONDS, accounts.external.prune))
         tasks.spawn(
             "old ids of responses",
             _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.response_ids.prune),

@@ -15,6 +15,7 @@ from gatewayd.accounts.change_notifier import AccountChangeNotifier
 from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.identity.external_accounts import ExternalAccounts
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.links.invitations import Invitations
@@ -36,6 +37,7 @@ from gatewayd.settings.permissions import PERMISSION_LEAVES
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.groups import TortoiseGroups
+from gatewayd.storage.identities import TortoiseIdentities
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.one_time_links import TortoiseOneTimeLinks
@@ -61,6 +63,7 @@ class AccountStores:
     links: TortoiseOneTimeLinks
     values: TortoiseValues
     models: TortoiseModels
+    identities: TortoiseIdentities
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +92,18 @@ class AccountServices:
     links: LinkServices
     sign_in: SignIn
     sign_up: SignUp
+    external: ExternalAccounts
     authenticator: Authenticator
     contact: AdminContact
     commits: CallbackTransactor
     changes: AccountChangeNotifier
 
 
-def make_stores(reader: QueryReader) -> AccountStores:
-    """Return the stores. They find the open database by context and read long results through `reader`."""
+def make_stores(reader: QueryReader, secret: bytes) -> AccountStores:
+    """Return the stores. They find the open database by context and read long results through `reader`.
+
+    `secret` is the secret of the gateway, which encrypts tokens of identity providers.
+    """
     return AccountStores(
         TortoiseUsers(reader),
         TortoiseGroups(reader),
@@ -106,6 +113,7 @@ def make_stores(reader: QueryReader) -> AccountStores:
         TortoiseOneTimeLinks(),
         TortoiseValues(),
         TortoiseModels(),
+        TortoiseIdentities(secret),
     )
 
 
@@ -145,6 +153,14 @@ async def make_accounts(
         links=make_links(stores, users, groups, commits),
         sign_in=make_sign_in(settings, stores.users, passwords, secret),
         sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
+        external=ExternalAccounts(
+            users,
+            groups,
+            runtime,
+            stores.identities,
+            commits,
+            may_create_first=settings.enable_initial_admin_signup,
+        ),
         authenticator=Authenticator(stores.users, stores.keys, key_rules, sessions, changes),
         contact=AdminContact(users, runtime),
         commits=commits,

@@ -12,6 +12,7 @@ from gatewayd.assembly.accounts import (
     configured_values,
     make_accounts,
     make_stores,
+    signing_secret,
 )
 from gatewayd.assembly.documents import open_documents
 from gatewayd.assembly.events import open_live
@@ -98,7 +99,7 @@ async def open_services(
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
-    stores = make_stores(reader)
+    stores = make_stores(reader, signing_secret(settings).encode())
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
     ping = await stack.enter_async_context(open_ping(database))

@@ -44,7 +44,7 @@ class ExecutedFunctions:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand over what ran, in a worker; else compare it with the sources. A part of the suite needs neither."""
+        """Hand over what ran, in a worker; else compare it with the sources; nothing in a partial run."""
         if not is_whole(self._config):
             return
         self._names |= self._recorder.names()

@@ -36,6 +36,11 @@ async def upsert_rows(
     return await _run(row, records, f"{ending} RETURNING {returning}" if returning else ending)
 
 
+async def insert_unless_present(row: type[Model], record: Mapping[str, Any], key: str) -> bool:
+    """Insert a record unless there is a row with the same `key`; return whether it was inserted."""
+    return bool(await _run(row, [record], f" ON CONFLICT ({key}) DO NOTHING RETURNING {key}"))
+
+
 async def _run(row: type[Model], records: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for start in range(0, len(records), BATCH_SIZE):

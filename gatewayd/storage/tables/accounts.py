@@ -102,6 +102,36 @@ class UserSubjectRow(Model):
         unique_together = (("provider", "subject"), ("user", "provider"))
 
 
+class UserIdentityRow(Model):
+    """One link of a user to a person at a provider, with encrypted tokens."""
+
+    id = fields.BigIntField(primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="identities")
+    provider = NameColumn(max_length=PROVIDER_LENGTH)
+    issuer = NameColumn(max_length=256)
+    subject = NameColumn(max_length=384)
+    provisioning_id = NameColumn(max_length=384)
+    email = NameColumn(max_length=ADDRESS_LENGTH)
+    id_token = TextColumn()
+    refresh_token = TextColumn()
+    linked_at = IntegerColumn()
+    used_at = IntegerColumn()
+
+    class Meta:
+        table = "user_identities"
+        unique_together = (("issuer", "subject"), ("user", "provider"))
+
+
+class UsedValueRow(Model):
+    """One value that may be used once, digested: the state of a sign-in, the id of a logout token."""
+
+    digest = NameColumn(max_length=64, primary_key=True)
+    expires_at = IntegerColumn(db_index=True)
+
+    class Meta:
+        table = "used_values"
+
+
 class GroupRow(Model):
     """One group, whose name_key is the name folded to one case."""
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gatewayd.accounts.display_identity import display_identity
+from gatewayd.accounts.identity.records import LinkedIdentity, ProviderTokens
 from gatewayd.accounts.links.records import LinkKind, OneTimeLink
 from gatewayd.accounts.records import ApiKey, Group, MembershipSource, Role, StoredSession, User
 from gatewayd.errors import ErrorKind, GatewayError, not_found
@@ -30,6 +31,9 @@ class Tables:
     sessions: dict[str, StoredSession] = field(default_factory=dict)
     links: dict[str, OneTimeLink] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
+    identities: dict[tuple[str, str], LinkedIdentity] = field(default_factory=dict)
+    tokens: dict[tuple[str, str], ProviderTokens] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
 
     def forget_displays(self) -> None:
         self.displays = {member: each for member, each in self.displays.items() if member in self.members}

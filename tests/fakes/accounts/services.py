@@ -11,6 +11,7 @@ from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifi
 from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.identity.external_accounts import ExternalAccounts
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.links.invitations import Invitations
@@ -38,6 +39,7 @@ from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.transactions import CallbackTransactor
+from tests.fakes.accounts.memory_identities import MemoryIdentities
 from tests.fakes.accounts.memory_stores import (
     Memory,
     MemoryGroups,
@@ -102,6 +104,7 @@ class Accounts:
         self.groups_store = MemoryGroups(self.memory)
         self.keys_store = MemoryKeys(self.memory)
         self.values_store = MemoryValues(self.memory)
+        self.identities_store = MemoryIdentities(self.memory)
         self.passwords = FakePasswords()
         self.heard: list[AccountChange] = []
         self.changes.subscribe(self.heard.append)
@@ -178,6 +181,12 @@ class Accounts:
     @cached_property
     def sign_up(self) -> SignUp:
         return SignUp(self.users, self.groups, self.runtime, self.sign_up_options, self.clock)
+
+    @cached_property
+    def external(self) -> ExternalAccounts:
+        return ExternalAccounts(
+            self.users, self.groups, self.runtime, self.identities_store, self.commits, clock=self.clock
+        )
 
     @cached_property
     def setup(self) -> Setup:

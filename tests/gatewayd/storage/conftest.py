@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.accounts.identity.interfaces import IdentityStore
 from gatewayd.accounts.interfaces import (
     GroupStore,
     KeyStore,
@@ -26,6 +27,7 @@ from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import migrate
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
+from gatewayd.storage.identities import TortoiseIdentities
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
@@ -34,6 +36,7 @@ from gatewayd.storage.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import Transactor
+from tests.fakes.accounts.memory_identities import MemoryIdentities
 from tests.fakes.accounts.memory_stores import (
     Memory,
     MemoryGroups,
@@ -65,6 +68,7 @@ class Stores:
     values: ValueStore
     sessions: SessionStore
     links: OneTimeLinkStore
+    identities: IdentityStore
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             MemoryValues,
             MemorySessions,
             MemoryOneTimeLinks,
+            MemoryIdentities,
         ]
         yield Stores(memory, *(part(memory) for part in parts))
         return
@@ -136,6 +141,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             TortoiseValues(),
             TortoiseSessions(),
             TortoiseOneTimeLinks(),
+            TortoiseIdentities(b"the secret of the gateway"),
         )
 
 

@@ -1,0 +1,57 @@
+"""Storage interfaces of external identities; the rules of `accounts.interfaces` apply."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gatewayd.accounts.identity.records import LinkedIdentity, ProviderTokens
+
+
+class IdentityStore(Protocol):
+    """Links of accounts to persons at providers, and values that may be used once.
+
+    No two links have the same issuer and subject, or the same user and provider.
+    """
+
+    async def add(self, link: LinkedIdentity) -> None:
+        """Insert a link; raise conflict if its identity, or the provider of its user, is linked."""
+        ...
+
+    async def find(self, issuer: str, subject: str) -> LinkedIdentity | None:
+        """Return the link of an identity."""
+        ...
+
+    async def list(self, user_id: str) -> Sequence[LinkedIdentity]:
+        """Return the links of a user, sorted by provider."""
+        ...
+
+    async def touch(self, link: LinkedIdentity) -> None:
+        """Write `provisioning_id`, `email` and `used_at` of a link."""
+        ...
+
+    async def remove(self, user_id: str, provider: str) -> bool:
+        """Delete a link with its tokens; return whether there was one."""
+        ...
+
+    async def find_subject_owner(self, provider: str, subject: str) -> str | None:
+        """Return the id of the user whose `oauth` has this subject of a provider."""
+        ...
+
+    async def find_external_id_owner(self, provider: str, external_id: str) -> str | None:
+        """Return the id of the user whose `scim` has this external id of a provider."""
+        ...
+
+    async def put_tokens(self, user_id: str, provider: str, tokens: ProviderTokens) -> None:
+        """Store the tokens of a link; an empty token leaves the present one."""
+        ...
+
+    async def find_tokens(self, user_id: str, provider: str) -> ProviderTokens:
+        """Return the tokens of a link; empty ones without a link or if they cannot be decrypted."""
+        ...
+
+    async def use_once(self, digest: str, expires_at: int) -> bool:
+        """Store that a value was used; return False if it was used before, in any process."""
+        ...
+
+    async def prune(self, before: int) -> int:
+        """Delete the used values that expired before this time (epoch seconds); return how many."""
+        ...
