@@ -121,6 +121,17 @@ def rows(site: Site) -> dict[tuple[str, str], RouteAccess]:
     }
 
 
+PAGE = {
+    ("GET", path)
+    for path in (
+        *("/c/{id}", "/s/{id}", "/auth", "/overview", "/documents", "/documents/{rest}", "/settings"),
+        *("/settings/{rest}", "/admin", "/admin/{rest}", "/static/{digest}/{name}", "/frame.html"),
+        *("/offline.html", "/service-worker.js", "/manifest.webmanifest"),
+    )
+}
+"""The page asks the API for everything that is not the same for all readers."""
+
+
 def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
     found = rows(site)
     guarded = {
@@ -140,6 +151,7 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         ("GET", "/"),
         ("GET", "/ollama"),
         ("GET", "/api/config"),
+        *PAGE,
         # It asks for a token in its own protocol.
         ("GET", "/ws/socket.io"),
         ("POST", f"{AUTHS}/signin"),

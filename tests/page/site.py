@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext
 
-from tests.fakes.daemons.chat_site import Person, wait_until
-from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.chat_site import Person, Turn, messages_of, wait_until
+from tests.fakes.daemons.daemon import Daemon, free_port, running_daemon
 from tests.fakes.providers.background_upstream import Provider, background_upstream
 from tests.fakes.providers.upstream import (
     SILENCE,
@@ -97,6 +98,26 @@ class ScriptedProvider(FakeUpstream):
         return Reply(steps=steps)
 
 
+class Runner:
+    """Starts the daemon on one port and one state, again and again."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._settings = {"PORT": str(free_port()), **settings}
+        self._running = contextlib.ExitStack()
+
+    def start(self) -> Daemon:
+        """Start it; the one before must have stopped."""
+        configuration = str(self._folder / "gatewayd.toml")
+        return self._running.enter_context(
+            running_daemon(self._folder / "s", "-f", configuration, **self._settings)
+        )
+
+    def stop(self) -> None:
+        """Stop it."""
+        self._running.close()
+
+
 @dataclass
 class Site:
     """The running gateway. `folder` is where the pipe looks for files."""
@@ -104,6 +125,7 @@ class Site:
     daemon: Daemon
     provider: Provider
     folder: Path
+    runner: Runner
     admin: Person
     user: Person
 
@@ -135,6 +157,23 @@ class Site:
         cookie = {"name": "token", "value": session["token"], "url": self.url, "httpOnly": True}
         context.add_cookies([{**cookie, "sameSite": "Lax"}])  # type: ignore[list-item]
 
+    def ask(self, model: str, text: str, who: Person | None = None) -> Turn:
+        """Store a question with an empty answer, and begin the answer, which goes on by itself."""
+        question, answer = str(uuid.uuid4()), str(uuid.uuid4())
+        messages = messages_of(question, answer, text, model)
+        chat = {"title": "A chat", "models": [model], "messages": list(messages.values())}
+        history = {"currentId": answer, "messages": messages}
+        made = self.ok("POST", "/api/v1/chats/new", {"chat": {**chat, "history": history}}, who)
+        asked = {"model": model, "messages": [{"role": "user", "content": text}], "stream": True}
+        sent = {**asked, "chat_id": made["id"], "id": answer, "session_id": f"api-{uuid.uuid4()}"}
+        self.ok("POST", "/api/chat/completions", sent, who)
+        return Turn(made["id"], question, answer, text)
+
+    def restart(self) -> None:
+        """Stop the gateway and start it again; sessions and what is stored stay."""
+        self.runner.stop()
+        self.daemon = self.runner.start()
+
     def script(self, *replies: Reply) -> None:
         """Answer the next requests for chats at the provider with these."""
         self.provider.script(*replies)
@@ -162,18 +201,20 @@ def opened_site(
     directory.mkdir()
     for name, source in plugins.items():
         (directory / f"{name}.py").write_text(source.replace("FOLDER", repr(str(folder))))
-    configuration = folder / "gatewayd.toml"
     with background_upstream(models, kind=ScriptedProvider) as provider:
-        configuration.write_text(CONFIGURATION.format(url=provider.url))
-        given = {**SETTINGS, "PLUGINS_DIR": str(directory), **settings}
-        with running_daemon(folder / "s", "-f", str(configuration), **given) as daemon:
+        (folder / "gatewayd.toml").write_text(CONFIGURATION.format(url=provider.url))
+        runner = Runner(folder, {**SETTINGS, "PLUGINS_DIR": str(directory), **settings})
+        try:
+            daemon = runner.start()
             form = {"name": "Admin Person", "email": ADMIN, "password": PASSWORD}
             status, made = daemon.call("POST", f"{AUTHS}/signup", form)
             assert status == 200, made
             admin = Person(made["id"], ADMIN, made["token"])
-            site = Site(daemon, provider, folder, admin, admin)
+            site = Site(daemon, provider, folder, runner, admin, admin)
             site.user = site.add(USER)
             yield site
+        finally:
+            runner.stop()
 
 
 __all__ = ["ADMIN", "PASSWORD", "USER", "Site", "opened_site", "steps", "wait_until"]

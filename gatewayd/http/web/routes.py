@@ -8,6 +8,8 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.body import json_reply
+from gatewayd.http.reply_schemas import service
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.http.web.assets import ADDRESS, AssetEncoder, PageAsset, PageAssets, read_page
@@ -17,7 +19,6 @@ from gatewayd.http.web.languages import COOKIE, choose_language
 from gatewayd.http.web.policies import COMMON_HEADERS, CONTENT_POLICY, FRAME_POLICY, WORKER_POLICY, PageRules
 
 VIEWS: Final[tuple[tuple[str, str], ...]] = (
-    ("/", "Open the page"),
     ("/c/{id}", "Open a chat on the page"),
     ("/s/{id}", "Open a shared chat on the page"),
     ("/auth", "Open the sign-in on the page"),
@@ -31,7 +32,7 @@ VIEWS: Final[tuple[tuple[str, str], ...]] = (
 )
 """Paths of the views. The page itself decides what to show, and asks the API for everything."""
 
-CHAT_VIEWS: Final = frozenset({"/", "/c/{id}"})
+CHAT_VIEWS: Final = frozenset({"/c/{id}"})
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 REVALIDATED: Final = "no-cache"
 VARYING: Final = "Accept, Accept-Encoding, Accept-Language, Cookie"
@@ -59,6 +60,7 @@ class PageRoutes:
             for path, summary in VIEWS
         ]
         return [
+            _row("GET", "/", self.root, public, "Open the page, or answer the probe of a client"),
             *views,
             _row("GET", ADDRESS + "/{digest}/{name:.+}", self.asset, public, "Serve a file of the page"),
             _row("GET", "/frame.html", self.frame, public, "Serve the empty document of embeds"),
@@ -67,11 +69,21 @@ class PageRoutes:
             _row("GET", "/manifest.webmanifest", self.manifest, public, "Serve the manifest of the page"),
         ]
 
+    @answers(service.status, "text/html")
+    async def root(self, request: web.Request) -> web.StreamResponse:
+        """Answer the HTML of the page to a browser, `{"status": true}` to a client that asks for no HTML."""
+        if wants_html(request.headers.getall(hdrs.ACCEPT, ())):
+            return await self._view(request, has_chat=True)
+        return json_reply({"status": True}, headers={hdrs.VARY: hdrs.ACCEPT})
+
     @answers(None, "text/html")
     async def view(self, request: web.Request, has_chat: bool) -> web.StreamResponse:
         """Answer the HTML of the page to a browser; 404 to a client that does not ask for HTML."""
         if not wants_html(request.headers.getall(hdrs.ACCEPT, ())):
             raise absent()
+        return await self._view(request, has_chat)
+
+    async def _view(self, request: web.Request, has_chat: bool) -> web.StreamResponse:
         _, documents = await self._files()
         theme = request.cookies.get(THEME_COOKIE, "")
         variant = PageVariant(

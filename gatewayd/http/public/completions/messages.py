@@ -103,14 +103,6 @@ class MessageRoutes:
             *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
             *(_row(f"{path}/count_tokens", self.count, "Estimate the tokens of a request") for path in PATHS),
             Route("GET", "/api", self.probe, RouteAccess.PUBLIC, "Answer the probe of a client", tag="chat"),
-            Route(
-                "GET",
-                "/",
-                self.probe,
-                RouteAccess.PUBLIC,
-                "Answer the probe of a client at the root",
-                tag="chat",
-            ),
         ]
 
     @answers(service.status)

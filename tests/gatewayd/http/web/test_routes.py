@@ -40,6 +40,14 @@ async def test_browsers_get_the_page_and_others_what_they_always_got(
         assert (await other.json())["detail"] == "Not Found"
 
 
+async def test_the_root_is_the_page_and_answers_the_probes_of_clients(client: ClientSession) -> None:
+    page = await client.get("/", headers=HTML)
+    assert page.content_type == "text/html"
+    probe = await client.get("/", headers={"Accept": "*/*"})
+    assert await probe.json() == {"status": True}
+    assert (await client.head("/", headers={"Accept": "*/*"})).status == 200
+
+
 async def test_headers_of_the_page(client: ClientSession) -> None:
     page = await client.get("/", headers=HTML)
     assert page.headers["Cross-Origin-Opener-Policy"] == "same-origin"

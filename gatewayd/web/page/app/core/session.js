@@ -9,8 +9,13 @@ export const me = signal(null);
 /** The answer of GET /api/config. */
 export const config = signal({ name: "", features: {}, oauth: { providers: {} } });
 
+const SIGNED_IN = "signed in";
+const SIGNED_OUT = "signed out";
 const channel = new BroadcastChannel("gatewayd-session");
-channel.onmessage = () => loadSession();
+channel.onmessage = ({ data }) => {
+  if (data === SIGNED_OUT) me.value = null;
+  else loadSession().catch(reportError);
+};
 onUnauthenticated(() => {
   me.value = null;
 });
@@ -19,7 +24,9 @@ onUnauthenticated(() => {
 export async function loadSession() {
   const [account, settings] = await Promise.all([findAccount(), get("/api/config")]);
   config.value = settings;
-  if (account?.id !== me.peek()?.id || account !== null) me.value = account;
+  // Nothing of one account stays on the page of another.
+  if (account && me.peek() && account.id !== me.peek().id) window.location.assign("/");
+  me.value = account;
 }
 
 async function findAccount() {
@@ -35,15 +42,15 @@ async function findAccount() {
 /** Tells the other tabs that somebody signed in, and reads the session. */
 export async function signedIn() {
   await loadSession();
-  channel.postMessage("changed");
+  channel.postMessage(SIGNED_IN);
 }
 
 /** Ends the session, in all tabs. */
 export async function signOut() {
   const reply = await post("/api/v1/auths/signout");
+  channel.postMessage(SIGNED_OUT);
   me.value = null;
-  channel.postMessage("changed");
-  if (reply?.redirect_url) location.assign(reply.redirect_url);
+  if (reply?.redirect_url) window.location.assign(reply.redirect_url);
 }
 
 /**
