@@ -1,7 +1,7 @@
 /**
  * Menus and tips.
  */
-import { html, useEffect, useId, useLayoutEffect, useRef, useState } from "#app/core/html";
+import { html, useId, useLayoutEffect, useRef, useState } from "#app/core/html";
 import { Button, Icon, IconButton } from "#app/ui/controls";
 
 const MARGIN = 8;
@@ -59,7 +59,7 @@ function MenuList({ id, label, items, anchor, close, leave }) {
     placeBeside(list.current, anchor.current);
     list.current.querySelector("[role^=menuitem]:not([disabled])")?.focus();
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onOutside = (event) => anchor.current?.contains(event.target) || leave();
     document.addEventListener("pointerdown", onOutside);
     addEventListener("resize", leave);
