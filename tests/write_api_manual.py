@@ -106,6 +106,11 @@ SECTIONS: Final = (
         "Stored chats", frozenset({"chats"}), "A stored chat has a title, a tree of messages and an owner."
     ),
     Section(
+        "Folders of chats",
+        frozenset({"folders"}),
+        "The folders of a user are a tree. A chat is in one folder or in none.",
+    ),
+    Section(
         "Functions and tools",
         frozenset({"functions", "tools", "tool servers"}),
         "These endpoints install, change and configure plugins. gatewayd-plugins(7) describes them.",

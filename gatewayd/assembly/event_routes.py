@@ -12,6 +12,7 @@ from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
 from gatewayd.http.public.chats.branches import ChatBranchRoutes
+from gatewayd.http.public.chats.folders import FolderRoutes
 from gatewayd.http.public.chats.lists import ChatListRoutes
 from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.public.completions.outlets import CompletedRoutes
@@ -36,8 +37,9 @@ def public_live_rows(
         *events.routes(),
         # Before those with an id in the same place.
         *ChatListRoutes(live.chats).routes(),
+        *FolderRoutes(live.chats, live.events.emit).routes(),
         *StoredChatRoutes(live.chats, live.events.emit).routes(),
-        *ChatBranchRoutes(live.chats, live.hub.position).routes(),
+        *ChatBranchRoutes(live.chats, live.hub.position, live.events.emit).routes(),
     ]
 
 

@@ -7,7 +7,9 @@ from gatewayd.assembly.accounts import AccountServices
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.edits import EditedChats, EditedMessages
+from gatewayd.chats.folders import ChatFolders
 from gatewayd.chats.interfaces import MessageStore
+from gatewayd.chats.overview import ChatOverview
 from gatewayd.chats.run_writer import RunMessageWriter
 from gatewayd.chats.service import Chats
 from gatewayd.chats.service_bundle import ChatServices
@@ -22,7 +24,9 @@ from gatewayd.events.service import EventService
 from gatewayd.events.tickets import Tickets
 from gatewayd.settings import Settings
 from gatewayd.storage.chats import TortoiseChats
+from gatewayd.storage.folders import TortoiseFolders
 from gatewayd.storage.message_events import TortoiseMessageEvents
+from gatewayd.storage.message_search import TortoiseMessageSearch
 from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.tasks import TaskRegistry
 
@@ -108,4 +112,6 @@ def make_chats(
         sharing=ChatSharing(chats, edited),
         transfer=ChatTransfer(chats, edited),
         branches=ChatBranches(edited, stores.messages, chats.access, accounts.commits),
+        folders=ChatFolders(TortoiseFolders(), chats, edited, accounts.commits),
+        overview=ChatOverview(chats, TortoiseMessageSearch()),
     )

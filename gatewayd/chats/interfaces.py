@@ -10,7 +10,10 @@ from typing import Any, Protocol
 from gatewayd.chats.records import (
     Chat,
     ChatChange,
+    ChatFolder,
     ChatQuery,
+    FavouriteMessage,
+    MatchedMessage,
     Message,
     MessageChange,
     MessageLink,
@@ -156,4 +159,44 @@ class MessageStore(Protocol):
 
     async def end_running(self, error: Mapping[str, Any]) -> int:
         """End every message in the state RUNNING with `error`, since its writer died; return the count."""
+        ...
+
+
+class FolderStore(Protocol):
+    """Folders of chats. Names, limits and cycles are checked by the service."""
+
+    async def add(self, folder: ChatFolder) -> None:
+        """Insert a folder; raise conflict if the id is in use."""
+        ...
+
+    async def find(self, folder_id: str) -> ChatFolder | None:
+        """Return one folder with its data."""
+        ...
+
+    async def list(self, user_id: str) -> Sequence[ChatFolder]:
+        """Return all folders of a user by name, without their data."""
+        ...
+
+    async def put(self, folder: ChatFolder) -> bool:
+        """Replace a folder; return False if it does not exist."""
+        ...
+
+    async def remove(self, folder_ids: Sequence[str]) -> None:
+        """Delete folders; their chats keep the ids and count as chats outside folders."""
+        ...
+
+    async def empty(self, user_id: str, folder_ids: Sequence[str]) -> None:
+        """Take the chats of a user out of folders. Other writers are not blocked."""
+        ...
+
+
+class MessageSearch(Protocol):
+    """Searches in the messages of several chats."""
+
+    async def favourites(self, user_id: str, offset: int, limit: int) -> Sequence[FavouriteMessage]:
+        """Return a page of the messages of a user with the attribute `favorite`, the newest first."""
+        ...
+
+    async def matches(self, chat_ids: Sequence[str], text: str) -> Sequence[MatchedMessage]:
+        """Return one match for each of the chats whose messages contain a text, in any case of letters."""
         ...

@@ -143,7 +143,11 @@ class SharedChat:
 
 @dataclass(frozen=True, slots=True)
 class ChatQuery:
-    """A query for chats of a user; None means any. `text` is searched in titles and contents."""
+    """A query for chats of a user; None means any. `text` is searched in titles and contents.
+
+    `folder_ids` finds the chats of these folders, `folder_name` those of the user's folders with this name in
+    the form of `folders.name_key`. With `is_loose` only chats outside folders are found.
+    """
 
     user_id: str | None = None
     text: str = ""
@@ -151,7 +155,9 @@ class ChatQuery:
     pinned: bool | None = None
     shared: bool | None = None
     tags: tuple[str, ...] = ()
-    folder_id: str | None = None
+    folder_ids: tuple[str, ...] | None = None
+    folder_name: str | None = None
+    is_loose: bool = False
     sort_by: str = "updated_at"
     descending: bool = True
     offset: int = 0
@@ -173,3 +179,44 @@ class ChatChange:
     folder_id: str | None = None
     meta: dict[str, Any] | None = None
     last_read_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFolder:
+    """A folder of chats of a user.
+
+    `meta` and `data` belong to clients (`{"icon"}`, `{"system_prompt", "files"}`). Lists leave `data` out.
+    """
+
+    id: str
+    user_id: str
+    name: str
+    parent_id: str | None = None
+    is_expanded: bool = False
+    meta: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    updated_at: int = 0
+    created_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FavouriteMessage:
+    """A message that its user marked as a favourite; `text` is the beginning of its content."""
+
+    chat_id: str
+    title: str
+    folder_id: str | None
+    message_id: str
+    role: str
+    model: str
+    text: str
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedMessage:
+    """The newest message of a chat that contains a searched text, with the text around the first match."""
+
+    chat_id: str
+    message_id: str
+    snippet: str

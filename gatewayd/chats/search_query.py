@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from gatewayd.chats.folders import name_key
 from gatewayd.chats.records import ChatQuery
 from gatewayd.chats.tags import tag_id
 
@@ -10,9 +11,10 @@ FLAGS: Final = ("pinned", "archived", "shared")
 
 
 def read_search(text: str) -> ChatQuery:
-    """Parse a text with `tag:NAME`, `pinned:true`, `archived:false` and `shared:true` among its words.
+    """Parse a text with tokens among its words.
 
-    All other words are searched as typed. Archived chats are found only with an `archived:` token.
+    The tokens are `tag:NAME`, `folder:NAME`, `pinned:true`, `archived:false` and `shared:true`. All
+    other words are searched as typed. Archived chats are found only with an `archived:` token.
     """
     query = ChatQuery(archived=False)
     words = []
@@ -32,6 +34,8 @@ def _with_token(query: ChatQuery, word: str) -> ChatQuery | None:
         return None
     if name == "tag":
         return replace(query, tags=(*query.tags, tag_id(value)))
+    if name == "folder":
+        return replace(query, folder_name=name_key(value))
     switch = {"true": True, "false": False}.get(value.lower())
     if switch is None or name not in FLAGS:
         return None

@@ -58,13 +58,11 @@ class Chats:
     async def create(self, actor: Actor, document: Any, folder_id: str | None = None) -> Record:
         """Create a chat from a client's `chat` object and return its record.
 
-        Folders do not exist: every `folder_id` raises not_found.
+        `folders.ChatFolders.create_chat` checks `folder_id`.
         """
-        if folder_id is not None:
-            raise not_found("folder", str(folder_id))
         now = self._clock()
         chat, messages = await new_chat(actor.user_id, await read_document(document), now)
-        await self._store.add(chat, messages)
+        await self._store.add(replace(chat, folder_id=folder_id), messages)
         return await self.record(chat.id)
 
     async def copy(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
@@ -83,6 +81,7 @@ class Chats:
             title=read_title((title or f"Clone of {chat.title}")[:MAX_TITLE_CHARACTERS], "title") or UNTITLED,
             head={**chat.head, "originalChatId": chat.id, "branchPointMessageId": current_id},
             current_id=current_id,
+            folder_id=chat.folder_id if chat.user_id == actor.user_id else None,
             updated_at=now,
             created_at=now,
         )

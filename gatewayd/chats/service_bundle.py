@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from gatewayd.chats.branches import ChatBranches
+from gatewayd.chats.folders import ChatFolders
+from gatewayd.chats.overview import ChatOverview
 from gatewayd.chats.service import Chats
 from gatewayd.chats.shares import ChatSharing
 from gatewayd.chats.tags import ChatTags
@@ -18,3 +20,5 @@ class ChatServices:
     sharing: ChatSharing
     transfer: ChatTransfer
     branches: ChatBranches
+    folders: ChatFolders
+    overview: ChatOverview

@@ -10,12 +10,12 @@ from gatewayd.storage import chat_slices
 from gatewayd.storage.chat_slices import IS_COMPLETE, UNFINISHED, title_columns
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode_large, encode_large_sanitised, fits_columns
-from gatewayd.storage.engine.statements import SqlStatement, contains_pattern
+from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, storable_ids
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import upsert_rows
 from gatewayd.storage.message_limits import check_content
 from gatewayd.storage.messages import encode_list
-from gatewayd.storage.tables.chats import ChatRow, ChatTagRow, SharedChatRow
+from gatewayd.storage.tables.chats import ChatRow, ChatTagRow, FolderRow, SharedChatRow
 from gatewayd.time_slices import LoopPacer
 
 ORDERS: Final = {"updated_at": "updated_at", "created_at": "created_at", "title": "title_key"}
@@ -27,6 +27,8 @@ SELECT: Final = (
 )
 MAX_ARCHIVED_ROWS: Final = 200
 """Maximum number of chats that one transaction archives."""
+
+FOLDER: Final = "SELECT 1 FROM chat_folders f WHERE f.id = c.folder_id"
 
 CONTAINS: Final = (
     "(c.title_key {like} OR EXISTS"
@@ -228,11 +230,10 @@ async def _changed(change: ChatChange) -> dict[str, Any]:
 def _conditions(statement: SqlStatement, query: ChatQuery) -> list[str] | None:
     """Return the SQL conditions of a query, None when no chat can match."""
     pattern = contains_pattern(query.text)
-    texts = {"user_id": query.user_id, "folder_id": query.folder_id}
-    possible = all(value is None or fits_columns(ChatRow, **{name: value}) for name, value in texts.items())
+    possible = query.user_id is None or fits_columns(ChatRow, user_id=query.user_id)
     if pattern is None or not possible or not all(fits_columns(ChatTagRow, tag=tag) for tag in query.tags):
         return None
-    exact = {**texts, "archived": query.archived, "pinned": query.pinned}
+    exact = {"user_id": query.user_id, "archived": query.archived, "pinned": query.pinned}
     conditions = [f"c.{name} = {statement.bind(value)}" for name, value in exact.items() if value is not None]
     conditions.append(IS_COMPLETE)
     if query.shared is not None:
@@ -241,8 +242,22 @@ def _conditions(statement: SqlStatement, query: ChatQuery) -> list[str] | None:
         f"EXISTS (SELECT 1 FROM chat_tags t WHERE t.chat_id = c.id AND t.tag = {statement.bind(tag)})"  # noqa: S608
         for tag in query.tags
     ]
+    conditions += _folder_conditions(statement, query)
     if query.text:
         conditions.append(CONTAINS.format(like=statement.like(pattern)))
+    return conditions
+
+
+def _folder_conditions(statement: SqlStatement, query: ChatQuery) -> list[str]:
+    """Return the SQL conditions on the folder of a chat; one that does not exist counts as none."""
+    conditions = []
+    if query.is_loose:
+        conditions.append(f"NOT EXISTS ({FOLDER})")
+    if query.folder_ids is not None:
+        conditions.append(f"c.folder_id {statement.among(storable_ids(FolderRow, query.folder_ids))}")
+    if query.folder_name is not None:
+        name = statement.bind(query.folder_name if fits_columns(FolderRow, name=query.folder_name) else "")
+        conditions.append(f"EXISTS ({FOLDER} AND f.user_id = c.user_id AND f.name_key = {name})")
     return conditions
 
 

@@ -8,6 +8,7 @@ from gatewayd.http.schemas import (
     BOOLEAN,
     INTEGER,
     INTEGER_OR_NULL,
+    OBJECT,
     SECONDS,
     TEXT,
     TEXT_OR_NULL,
@@ -21,6 +22,61 @@ from gatewayd.http.schemas import (
 def chat_element() -> dict[str, Any]:
     """Return the schema of a chat in a list."""
     return record(id=TEXT, title=TEXT, updated_at=SECONDS, created_at=SECONDS, last_read_at=INTEGER_OR_NULL)
+
+
+def found_element() -> dict[str, Any]:
+    """Return the schema of a chat in the reply to a search, with the message that matched."""
+    return record(
+        id=TEXT,
+        title=TEXT,
+        updated_at=SECONDS,
+        created_at=SECONDS,
+        last_read_at=INTEGER_OR_NULL,
+        message_id=TEXT_OR_NULL,
+        snippet=TEXT_OR_NULL,
+    )
+
+
+def favourite() -> dict[str, Any]:
+    """Return the schema of a favourite message; `content` is its beginning."""
+    return record(
+        chat_id=TEXT,
+        title=TEXT,
+        folder_id=TEXT_OR_NULL,
+        message_id=TEXT,
+        role=TEXT,
+        model=TEXT,
+        content=TEXT,
+        timestamp=SECONDS,
+    )
+
+
+def folder_element() -> dict[str, Any]:
+    """Return the schema of a folder in a list."""
+    return record(
+        id=TEXT,
+        name=TEXT,
+        parent_id=TEXT_OR_NULL,
+        is_expanded=BOOLEAN,
+        meta=OBJECT,
+        created_at=SECONDS,
+        updated_at=SECONDS,
+    )
+
+
+def folder() -> dict[str, Any]:
+    """Return the schema of a folder."""
+    return record(
+        id=TEXT,
+        name=TEXT,
+        parent_id=TEXT_OR_NULL,
+        is_expanded=BOOLEAN,
+        meta=OBJECT,
+        created_at=SECONDS,
+        updated_at=SECONDS,
+        user_id=TEXT,
+        data=OBJECT,
+    )
 
 
 def shared_element() -> dict[str, Any]:
@@ -98,7 +154,7 @@ def _chat_with(inner: Mapping[str, Any]) -> dict[str, Any]:
         archived=BOOLEAN,
         pinned=BOOLEAN,
         meta={**record({"tags": listed(TEXT)}), "additionalProperties": True},
-        folder_id={"type": "null"},
+        folder_id=TEXT_OR_NULL,
         current_message_id=TEXT_OR_NULL,
     )
 

@@ -6,6 +6,7 @@ from tortoise import fields
 from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
+from gatewayd.storage.tables.accounts import KEY_LENGTH
 
 # Clients choose the ids of messages.
 MESSAGE_ID_LENGTH = 255
@@ -94,3 +95,22 @@ class SharedChatRow(Model):
 
     class Meta:
         table = "shared_chats"
+
+
+class FolderRow(Model):
+    """One folder of chats, whose name_key finds it by name."""
+
+    id = NameColumn(max_length=64, primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="chat_folders")
+    parent_id = NameColumn(max_length=64, null=True)
+    name = NameColumn(max_length=255)
+    name_key = NameColumn(max_length=KEY_LENGTH)
+    is_expanded = fields.BooleanField()
+    meta = JsonColumn()
+    data = JsonColumn()
+    updated_at = IntegerColumn()
+    created_at = IntegerColumn()
+
+    class Meta:
+        table = "chat_folders"
+        indexes = (("user_id", "name_key"),)

@@ -8,7 +8,7 @@ from typing import Any
 from tests.fakes.daemons.role_site import Site
 from tests.fakes.http.samples import TURNS, Row, Sample, plain
 
-CHATS, EVENTS, TASKS = "/api/v1/chats", "/api/v1/events", "/api/tasks"
+CHATS, EVENTS, TASKS, FOLDERS = "/api/v1/chats", "/api/v1/events", "/api/tasks", "/api/v1/folders"
 FUNCTIONS, TOOLS, SERVERS = "/api/v1/functions", "/api/v1/tools", "/api/v1/configs/tool_servers"
 PERMISSIONS = {
     "USER_PERMISSIONS_WORKSPACE_TOOLS_ACCESS": "true",
@@ -52,6 +52,17 @@ def add_chat(site: Site, token: str, *, is_shared: bool = False) -> dict[str, st
 
 def with_chat(template: str, body: Any = None) -> OwnSample:
     return lambda site, token: (template.format(**add_chat(site, token)), body)
+
+
+def with_folder(template: str, body: Any = None) -> OwnSample:
+    """Name a folder that the holder of a token owns."""
+
+    def sample(site: Site, token: str) -> tuple[str, Any]:
+        status, made = site.call("POST", f"{FOLDERS}/", {"name": f"f{next(site.numbers)}"}, token)
+        assert status == 200, made
+        return template.format(id=made["id"], folder_id=made["id"]), body
+
+    return sample
 
 
 def with_shared(template: str, body: Any = None) -> Sample:
@@ -110,6 +121,8 @@ def one_server() -> dict[str, Any]:
 
 def list_samples() -> Iterator[tuple[Row, Sample]]:
     """Yield the rows that name nothing."""
+    yield ("GET", f"{FOLDERS}/"), plain(f"{FOLDERS}/")
+    yield ("GET", f"{CHATS}/favorites"), plain(f"{CHATS}/favorites")
     for path in ("/", "/list", "/search", "/pinned", "/archived", "/shared", "/all", "/all/archived"):
         yield ("GET", CHATS + path), plain(CHATS + path)
     for path in ("/all/db", "/all/tags"):
@@ -131,6 +144,7 @@ _OWN_VALVES = f"{FUNCTIONS}/id/{{id}}/valves/user"
 LIVE_SAMPLES: dict[Row, Sample] = {
     **dict(list_samples()),
     ("DELETE", f"{CHATS}/"): plain(f"{CHATS}/"),
+    ("POST", f"{FOLDERS}/"): lambda site: (f"{FOLDERS}/", {"name": f"f{next(site.numbers)}"}),
     ("POST", f"{CHATS}/tags"): plain(f"{CHATS}/tags", {"name": "x"}),
     ("POST", f"{CHATS}/new"): plain(f"{CHATS}/new", {"chat": {"title": "T"}}),
     ("POST", f"{CHATS}/import"): plain(f"{CHATS}/import", {"chats": [{"chat": {"title": "T"}}]}),
@@ -170,6 +184,7 @@ LIVE_SAMPLES: dict[Row, Sample] = {
 }
 
 _CHAT = f"{CHATS}/{{id}}"
+_FOLDER = f"{FOLDERS}/{{id}}"
 _TOOL = f"{TOOLS}/id/{{id}}"
 _MESSAGE = f"{_CHAT}/messages/{{message_id}}"
 _BELOW = f"{_CHAT}/branch/{{message_id}}"
@@ -185,6 +200,14 @@ OWN_SAMPLES: dict[Row, OwnSample] = {
     ("POST", _CHAT): with_chat(_CHAT, {"chat": {"title": "New"}}),
     ("POST", f"{_CHAT}/branch"): with_chat(f"{_CHAT}/branch", {"chat": {"title": "New"}}),
     ("DELETE", _BELOW): with_chat(_BELOW),
+    ("POST", f"{_CHAT}/folder"): with_chat(f"{_CHAT}/folder", {"folder_id": None}),
+    ("GET", f"{CHATS}/folder/{{folder_id}}"): with_folder(f"{CHATS}/folder/{{folder_id}}"),
+    ("GET", f"{CHATS}/folder/{{folder_id}}/list"): with_folder(f"{CHATS}/folder/{{folder_id}}/list"),
+    ("GET", _FOLDER): with_folder(_FOLDER),
+    ("POST", f"{_FOLDER}/update"): with_folder(f"{_FOLDER}/update", {"meta": {"icon": "star"}}),
+    ("POST", f"{_FOLDER}/update/parent"): with_folder(f"{_FOLDER}/update/parent", {"parent_id": None}),
+    ("POST", f"{_FOLDER}/update/expanded"): with_folder(f"{_FOLDER}/update/expanded", {"is_expanded": True}),
+    ("DELETE", _FOLDER): with_folder(_FOLDER),
     ("POST", f"{_CHAT}/tags"): with_chat(f"{_CHAT}/tags", {"name": "x"}),
     ("DELETE", f"{_CHAT}/tags"): with_chat(f"{_CHAT}/tags", {"name": "x"}),
     ("POST", _MESSAGE): with_chat(_MESSAGE, {"content": "x"}),

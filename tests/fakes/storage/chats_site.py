@@ -7,6 +7,8 @@ from typing import Any
 
 from gatewayd.accounts.records import User
 from gatewayd.chats.branches import ChatBranches
+from gatewayd.chats.folders import ChatFolders
+from gatewayd.chats.overview import ChatOverview
 from gatewayd.chats.service import Chats
 from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.shares import ChatSharing
@@ -14,12 +16,19 @@ from gatewayd.chats.tags import ChatTags
 from gatewayd.chats.transfer import ChatTransfer
 from gatewayd.events.records import EventTarget
 from gatewayd.http.public.chats.branches import ChatBranchRoutes
+from gatewayd.http.public.chats.folders import FolderRoutes
 from gatewayd.http.public.chats.lists import ChatListRoutes
 from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.routes import Route
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.services import Accounts, Site, serving_accounts
-from tests.fakes.storage.memory_chats import ChatState, MemoryChats, MemoryMessages
+from tests.fakes.storage.memory_chats import (
+    ChatState,
+    MemoryChats,
+    MemoryFolders,
+    MemoryMessages,
+    MemoryMessageSearch,
+)
 
 CHATS = "/api/v1/chats"
 
@@ -45,7 +54,11 @@ class ChatHouse:
         self.sharing = ChatSharing(self.chats, self.store, clock)
         self.transfer = ChatTransfer(self.chats, self.store, clock)
         branches = ChatBranches(self.store, self.messages, self.chats.access, commits, clock)
-        self.services = ChatServices(self.chats, self.tags, self.sharing, self.transfer, branches)
+        self.folders = ChatFolders(MemoryFolders(self.state), self.chats, self.store, commits, clock)
+        overview = ChatOverview(self.chats, MemoryMessageSearch(self.state))
+        self.services = ChatServices(
+            self.chats, self.tags, self.sharing, self.transfer, branches, self.folders, overview
+        )
 
     async def notify(self, target: EventTarget, event: Any) -> bool:
         self.told.append((target, event))
@@ -53,8 +66,9 @@ class ChatHouse:
 
     def rows(self) -> list[Route]:
         stored = StoredChatRoutes(self.services, self.notify).routes()
-        branches = ChatBranchRoutes(self.services, lambda: "b00t-7").routes()
-        return [*stored, *branches, *ChatListRoutes(self.services).routes()]
+        branches = ChatBranchRoutes(self.services, lambda: "b00t-7", self.notify).routes()
+        folders = FolderRoutes(self.services, self.notify).routes()
+        return [*ChatListRoutes(self.services).routes(), *folders, *stored, *branches]
 
 
 @dataclass

@@ -6,10 +6,14 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from gatewayd.chats.folders import name_key
 from gatewayd.chats.records import (
     Chat,
     ChatChange,
+    ChatFolder,
     ChatQuery,
+    FavouriteMessage,
+    MatchedMessage,
     Message,
     MessageChange,
     MessageLink,
@@ -31,6 +35,7 @@ class ChatState:
     messages: dict[str, dict[str, Message]] = field(default_factory=dict)
     tags: dict[str, dict[str, Tag]] = field(default_factory=dict)
     shared: dict[str, SharedChat] = field(default_factory=dict)
+    folders: dict[str, ChatFolder] = field(default_factory=dict)
     outage: GatewayError | None = None
     """What every use of a message, and every change of a chat, raises while the database is away."""
 
@@ -193,13 +198,99 @@ class MemoryChats:
         return bool(gone)
 
     def _matches(self, chat: Chat, query: ChatQuery) -> bool:
-        wanted = {"user_id", "archived", "pinned", "folder_id"}
+        wanted = {"user_id", "archived", "pinned"}
         if any(getattr(query, name) not in (None, getattr(chat, name)) for name in wanted):
+            return False
+        folder = self._state.folders.get(chat.folder_id or "")
+        if query.is_loose and folder is not None:
+            return False
+        if query.folder_ids is not None and chat.folder_id not in query.folder_ids:
+            return False
+        if query.folder_name is not None and (
+            folder is None or folder.user_id != chat.user_id or name_key(folder.name) != query.folder_name
+        ):
             return False
         if query.shared not in (None, chat.share_id is not None) or not set(query.tags) <= set(chat.tags):
             return False
         texts = [chat.title, *(one.content for one in self._state.messages.get(chat.id, {}).values())]
         return any(query.text.lower() in text.lower() for text in texts)
+
+
+class MemoryFolders:
+    """A `FolderStore` in memory."""
+
+    def __init__(self, state: ChatState) -> None:
+        self._state = state
+
+    async def add(self, folder: ChatFolder) -> None:
+        """Insert a folder; conflict when the id is taken."""
+        if folder.id in self._state.folders:
+            raise GatewayError(ErrorKind.CONFLICT, "cannot add the folder: the id is taken")
+        self._state.folders[folder.id] = deepcopy(folder)
+
+    async def find(self, folder_id: str) -> ChatFolder | None:
+        """Return one folder with its data."""
+        return deepcopy(self._state.folders.get(folder_id))
+
+    async def list(self, user_id: str) -> Sequence[ChatFolder]:
+        """Return all folders of a user by name, without their data."""
+        mine = [replace(one, data={}) for one in self._state.folders.values() if one.user_id == user_id]
+        return deepcopy(sorted(mine, key=lambda one: (name_key(one.name), one.id)))
+
+    async def put(self, folder: ChatFolder) -> bool:
+        """Replace a folder; False when there is none."""
+        is_there = folder.id in self._state.folders
+        if is_there:
+            self._state.folders[folder.id] = deepcopy(folder)
+        return is_there
+
+    async def remove(self, folder_ids: Sequence[str]) -> None:
+        """Delete folders."""
+        for folder_id in folder_ids:
+            self._state.folders.pop(folder_id, None)
+
+    async def empty(self, user_id: str, folder_ids: Sequence[str]) -> None:
+        """Take the chats of a user out of folders."""
+        for chat in list(self._state.chats.values()):
+            if chat.user_id == user_id and chat.folder_id in folder_ids:
+                self._state.chats[chat.id] = replace(chat, folder_id=None)
+
+
+class MemoryMessageSearch:
+    """A `MessageSearch` in memory."""
+
+    def __init__(self, state: ChatState) -> None:
+        self._state = state
+
+    async def favourites(self, user_id: str, offset: int, limit: int) -> Sequence[FavouriteMessage]:
+        """Return a page of the favourite messages of a user, the newest first."""
+        found = [
+            FavouriteMessage(
+                chat.id,
+                chat.title,
+                chat.folder_id,
+                each.id,
+                each.role,
+                str(each.attributes.get("model", "")),
+                each.content[:600],
+                each.timestamp,
+            )
+            for chat in self._state.chats.values()
+            if chat.user_id == user_id
+            for each in self._state.messages.get(chat.id, {}).values()
+            if each.attributes.get("favorite") is True
+        ]
+        found.sort(key=lambda one: one.timestamp, reverse=True)
+        return found[offset : offset + limit]
+
+    async def matches(self, chat_ids: Sequence[str], text: str) -> Sequence[MatchedMessage]:
+        """Return the newest match of each of the chats whose messages contain a text."""
+        found = {}
+        for chat_id in chat_ids if text else ():
+            for each in self._state.messages.get(chat_id, {}).values():
+                if text.lower() in each.content.lower():
+                    found[chat_id] = MatchedMessage(chat_id, each.id, " ".join(each.content.split()))
+        return list(found.values())
 
 
 class MemoryMessages:

@@ -92,7 +92,7 @@ async def test_what_is_absent_is_none_or_false(chatting: Chatting) -> None:
         assert list(await chatting.chats.tags(user_id=chat_id)) == []
         assert list(await chatting.chats.tags(chat_id=chat_id)) == []
         assert await listed(chatting, user_id=chat_id) == []
-        assert await listed(chatting, folder_id=chat_id) == []
+        assert await listed(chatting, folder_ids=(chat_id,)) == []
         assert await listed(chatting, tags=(chat_id,)) == []
     assert await listed(chatting) == []
 
@@ -193,7 +193,7 @@ async def test_a_listing_filters_and_pages(chatting: Chatting) -> None:
     assert await listed(chatting, user_id="u2") == ["c4"]
     assert await listed(chatting, archived=True) == ["c1"]
     assert await listed(chatting, archived=False, pinned=False) == ["c4", "c3"]
-    assert await listed(chatting, folder_id="f1") == ["c3"]
+    assert await listed(chatting, folder_ids=("f1",)) == ["c3"]
     assert await listed(chatting, shared=True) == ["c3"]
     assert await listed(chatting, shared=False, user_id="u1") == ["c2", "c1"]
     assert await listed(chatting, tags=("x",)) == ["c2", "c1"]

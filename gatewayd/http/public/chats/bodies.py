@@ -56,3 +56,48 @@ class TaggedBody(TagBody):
 
     skip: int = Field(default=0, ge=0, le=10**9)
     limit: int = Field(default=50, ge=1, le=1000)
+
+
+class FolderBody(BaseModel):
+    """A new folder."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    parent_id: str | None = None
+    meta: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+
+
+class FolderChangeBody(BaseModel):
+    """The changed fields of a folder; `meta` and `data` are merged."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    meta: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+
+
+class FolderParentBody(BaseModel):
+    """The folder above a folder."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    parent_id: str | None = None
+
+
+class FolderExpandedBody(BaseModel):
+    """Whether clients show the contents of a folder."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    is_expanded: bool
+
+
+class ChatFolderBody(BaseModel):
+    """The folder of a chat."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    folder_id: str | None = None

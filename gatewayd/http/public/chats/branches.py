@@ -10,7 +10,7 @@ from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.http.body import json_reply, large_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats.bodies import ChatBody
-from gatewayd.http.public.chats.routes import MAX_CHAT_BYTES, PREFIX
+from gatewayd.http.public.chats.routes import MAX_CHAT_BYTES, PREFIX, Notify, announce_chats
 from gatewayd.http.public.query_parameters import parse_number
 from gatewayd.http.reply_schemas import chats as replies
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
@@ -28,10 +28,11 @@ _row = RouteGroup(PREFIX, "chats").row
 class ChatBranchRoutes:
     """Routes of branches; `position` returns the id of the newest event, as the event stream has it."""
 
-    def __init__(self, services: ChatServices, position: Callable[[], str]) -> None:
+    def __init__(self, services: ChatServices, position: Callable[[], str], notify: Notify) -> None:
         self._chats = services.chats
         self._branches = services.branches
         self._position = position
+        self._notify = notify
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -75,7 +76,10 @@ class ChatBranchRoutes:
     async def change(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {...}}` -> true; changes the chat as `POST /api/v1/chats/{id}` does."""
         form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
-        await self._chats.merge(actor(request), request.match_info["id"], form.chat)
+        chat_id = request.match_info["id"]
+        await self._chats.merge(actor(request), chat_id, form.chat)
+        # Only the owner of a chat may change it.
+        await announce_chats(self._notify, actor(request).user_id, chat_id)
         return json_reply(data=True)
 
     @answers(replies.removed_branch)

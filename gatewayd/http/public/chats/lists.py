@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
+from gatewayd.chats.overview import render_favourite
 from gatewayd.chats.records import ChatQuery
 from gatewayd.chats.renderer import render_list_item
 from gatewayd.chats.search_query import read_search
@@ -34,9 +35,14 @@ ORDER_QUERY: Final = {
     "sort_by": "updated_at (the default), created_at or title.",
     "sort_dir": "asc or desc (the default).",
 }
-PINNED_QUERY: Final = {"include_pinned": "With true, the list includes pinned chats."}
+PINNED_QUERY: Final = {
+    "include_pinned": "With true, the list includes pinned chats.",
+    "include_folders": "With true, the list includes chats in folders.",
+}
 SEARCH_QUERY: Final = {
-    "text": "Text to search; tag:NAME, pinned:true, archived:true and shared:true filter the chats.",
+    "text": (
+        "Text to search; tag:NAME, folder:NAME, pinned:true, archived:true and shared:true filter the chats."
+    ),
     **PAGE_QUERY,
 }
 _row = RouteGroup(PREFIX, "chats").row
@@ -49,6 +55,7 @@ class ChatListRoutes:
         self._chats = services.chats
         self._tags = services.tags
         self._transfer = services.transfer
+        self._overview = services.overview
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -57,6 +64,7 @@ class ChatListRoutes:
             _row("GET", "/", self.list, access, "List chats"),
             _row("GET", "/list", self.list, access, "List chats"),
             _row("GET", "/search", self.search, access, "Search chats"),
+            _row("GET", "/favorites", self.list_favourites, access, "List favourite messages"),
             _row("GET", "/pinned", self.list_pinned, access, "List pinned chats"),
             _row("GET", "/archived", self.list_archived, access, "List archived chats"),
             _row("GET", "/shared", self.list_shared, access, "List shared chats"),
@@ -77,22 +85,35 @@ class ChatListRoutes:
         """Answer `[{"id", "title", "updated_at", "created_at", "last_read_at"}]`, latest change first.
 
         `?page=` counts from 1, with 60 chats a page; all without it. Pinned chats are included with
-        `?include_pinned=true`, archived ones never. `?sort_by=` updated_at, created_at or title, `?sort_dir=`
-        asc or desc.
+        `?include_pinned=true`, chats in folders with `?include_folders=true`, archived ones never.
+        `?sort_by=` updated_at, created_at or title, `?sort_dir=` asc or desc.
         """
         pinned = None if parse_flag(request.query, "include_pinned", default=False) else False
-        return await self._listed(request, ChatQuery(archived=False, pinned=pinned))
+        is_loose = not parse_flag(request.query, "include_folders", default=False)
+        return await self._listed(request, ChatQuery(archived=False, pinned=pinned, is_loose=is_loose))
 
-    @answers(listed(replies.chat_element), query=SEARCH_QUERY)
+    @answers(listed(replies.found_element), query=SEARCH_QUERY)
     async def search(self, request: web.Request) -> web.StreamResponse:
-        """Search `?text=` in titles and messages -> list elements, 60 a page.
+        """Search `?text=` in titles and messages -> list elements with `message_id` and `snippet`, 60 a page.
 
-        `tag:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text filter the chats.
+        Both name the newest message that contains the text, and are null when only the title does.
+        `tag:NAME`, `folder:NAME`, `pinned:true`, `archived:true` and `shared:true` in the text filter the
+        chats; a name has `_` for blanks.
         """
         query = read_search(request.query.get("text", ""))
         offset, limit = parse_page(request.query, PAGE_SIZE)
-        found, _ = await self._chats.list(actor(request), replace(query, offset=offset, limit=limit))
-        return await large_reply(found)
+        query = replace(query, offset=offset, limit=limit)
+        return await large_reply(await self._overview.search(actor(request), query))
+
+    @answers(listed(replies.favourite), query=PAGE_QUERY)
+    async def list_favourites(self, request: web.Request) -> web.StreamResponse:
+        """Answer the messages with the member `favorite` of all chats of the caller, the newest first, 60 a
+        page.
+
+        `content` is the beginning of the message, 600 characters at most.
+        """
+        found = await self._overview.favourites(actor(request), *parse_page(request.query, PAGE_SIZE))
+        return await large_reply(list(map(render_favourite, found)))
 
     @answers(listed(replies.chat_element), query=ORDER_QUERY)
     async def list_pinned(self, request: web.Request) -> web.StreamResponse:
@@ -107,14 +128,14 @@ class ChatListRoutes:
     @answers(listed(replies.shared_element), query={**ORDER_QUERY, **TEXT_QUERY})
     async def list_shared(self, request: web.Request) -> web.StreamResponse:
         """Answer the shared chats as list elements with `share_id`."""
-        query = _paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
+        query = paged(request.query, ChatQuery(shared=True, text=request.query.get("query", "")))
         found, _ = await self._chats.find(actor(request), query)
         return await large_reply([{**render_list_item(chat), "share_id": chat.share_id} for chat in found])
 
     @answers(listed(replies.chat_element), query={**ORDER_QUERY, **TEXT_QUERY})
     async def list_of(self, request: web.Request) -> web.StreamResponse:
         """Answer the chats of a user as list elements; 403 unless ENABLE_ADMIN_CHAT_ACCESS is set."""
-        query = _paged(request.query, ChatQuery(text=request.query.get("query", "")))
+        query = paged(request.query, ChatQuery(text=request.query.get("query", "")))
         found, _ = await self._chats.list_of(actor(request), request.match_info["user_id"], query)
         return await large_reply(found)
 
@@ -147,11 +168,11 @@ class ChatListRoutes:
         return await large_reply(list(map(render_list_item, found)))
 
     async def _listed(self, request: web.Request, query: ChatQuery) -> web.StreamResponse:
-        found, _ = await self._chats.list(actor(request), _paged(request.query, query))
+        found, _ = await self._chats.list(actor(request), paged(request.query, query))
         return await large_reply(found)
 
 
-def _paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
+def paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:
     """Return a query with the page and order of the request."""
     sort_by = sent.get("sort_by", sent.get("order_by", SORT_FIELDS[0]))
     if sort_by not in SORT_FIELDS:

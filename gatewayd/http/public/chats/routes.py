@@ -45,6 +45,7 @@ class StoredChatRoutes:
         self._tags = services.tags
         self._sharing = services.sharing
         self._transfer = services.transfer
+        self._folders = services.folders
         self._notify = notify
 
     def routes(self) -> Sequence[Route]:
@@ -93,11 +94,12 @@ class StoredChatRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """`{"chat": {"title"?, "models"?, "history"?, "messages"?, ...}}` -> the record.
 
-        `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone become a linear history. The
-        gateway has no folders: 404 for a `folder_id`.
+        `history` is `{"messages": {id: message}, "currentId"}`; `messages` alone become a linear history. 404
+        for a `folder_id` of another user.
         """
         form = await read_model(request, NewChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
-        return await large_reply(await self._chats.create(actor(request), form.chat, form.folder_id))
+        made = await self._folders.create_chat(actor(request), form.chat, form.folder_id)
+        return await self._changed(made)
 
     @answers(listed(replies.chat))
     async def import_all(self, request: web.Request) -> web.StreamResponse:
@@ -107,6 +109,8 @@ class StoredChatRoutes:
         """
         form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHAT_LIMITS)
         made = await self._transfer.take(actor(request), form.chats if members is None else members)
+        for user_id in {chat.user_id for chat in made}:
+            await announce_chats(self._notify, user_id)
         return await send_records(request, self._transfer.records(made))
 
     @answers(replies.chat)
@@ -122,18 +126,22 @@ class StoredChatRoutes:
         member; absent ones stay.
         """
         form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
-        return await large_reply(await self._chats.change(actor(request), _id(request), form.chat))
+        return await self._changed(await self._chats.change(actor(request), _id(request), form.chat))
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Stop the tasks of a chat and delete it; answers true. 403 without the permission chat.delete."""
-        await self._chats.remove(actor(request), _id(request))
+        caller = actor(request)
+        chat = await self._chats.owned(caller, _id(request))
+        await self._chats.remove(caller, chat.id)
+        await announce_chats(self._notify, chat.user_id, chat.id, chat.folder_id)
         return json_reply(data=True)
 
     @answers(TRUE)
     async def remove_all(self, request: web.Request) -> web.StreamResponse:
         """Delete all chats of the caller; answers true. 403 without the permission chat.delete."""
         await self._chats.remove_all(actor(request))
+        await announce_chats(self._notify, actor(request).user_id)
         return json_reply(data=True)
 
     @answers(replies.chat)
@@ -171,35 +179,37 @@ class StoredChatRoutes:
     @answers(replies.chat)
     async def pin(self, request: web.Request) -> web.StreamResponse:
         """Toggle whether a chat is pinned -> the record."""
-        return await large_reply(await self._chats.toggle_pinned(actor(request), _id(request)))
+        return await self._changed(await self._chats.toggle_pinned(actor(request), _id(request)))
 
     @answers(replies.chat)
     async def archive(self, request: web.Request) -> web.StreamResponse:
         """Toggle whether a chat is archived -> the record."""
-        return await large_reply(await self._chats.toggle_archived(actor(request), _id(request)))
+        return await self._changed(await self._chats.toggle_archived(actor(request), _id(request)))
 
     @answers(TRUE)
     async def archive_all(self, request: web.Request) -> web.StreamResponse:
         """Archive all chats of the caller; answers true."""
         await self._chats.archive_all(actor(request), archived=True)
+        await announce_chats(self._notify, actor(request).user_id)
         return json_reply(data=True)
 
     @answers(TRUE)
     async def unarchive_all(self, request: web.Request) -> web.StreamResponse:
         """Restore all archived chats of the caller; answers true."""
         await self._chats.archive_all(actor(request), archived=False)
+        await announce_chats(self._notify, actor(request).user_id)
         return json_reply(data=True)
 
     @answers(replies.chat)
     async def clone(self, request: web.Request) -> web.StreamResponse:
         """`{"title"?}` -> the record of a copy."""
         form = await read_model(request, CloneBody)
-        return await large_reply(await self._transfer.clone(actor(request), _id(request), form.title))
+        return await self._changed(await self._transfer.clone(actor(request), _id(request), form.title))
 
     @answers(replies.chat)
     async def clone_shared(self, request: web.Request) -> web.StreamResponse:
         """Copy a shared chat -> the record of the caller's copy."""
-        return await large_reply(await self._transfer.clone_shared(actor(request), _id(request)))
+        return await self._changed(await self._transfer.clone_shared(actor(request), _id(request)))
 
     @answers(replies.chat)
     async def share(self, request: web.Request) -> web.StreamResponse:
@@ -249,6 +259,22 @@ class StoredChatRoutes:
         """Remove all tags of a chat; answers true."""
         await self._tags.remove(actor(request), _id(request))
         return json_reply(data=True)
+
+    async def _changed(self, record: dict[str, Any]) -> web.StreamResponse:
+        """Announce a new or changed chat to its owner, and answer its record."""
+        await announce_chats(self._notify, record["user_id"], record["id"], record["folder_id"])
+        return await large_reply(record)
+
+
+async def announce_chats(
+    notify: Notify, user_id: str, chat_id: str | None = None, folder_id: str | None = None
+) -> None:
+    """Tell the subscribers of a user that their lists of chats changed, by the event `chat:list`.
+
+    `chat_id` is None after a change of many chats.
+    """
+    data = {"chat_id": chat_id, "folder_id": folder_id}
+    await notify(EventTarget(user_id, chat_id or ""), {"type": "chat:list", "data": data})
 
 
 def _id(request: web.Request) -> str:
