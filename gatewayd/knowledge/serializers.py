@@ -42,5 +42,31 @@ def render_search_result(found: RetrievalResult) -> JsonObject:
     return result
 
 
+def render_explanation(found: RetrievalResult) -> JsonObject:
+    """Return the JSON of a search result with the scores and ranks of each passage, best first."""
+    return {
+        "passages": [
+            {
+                "id": str(each.stored.id),
+                "text": each.stored.text,
+                "file_id": each.stored.file_id,
+                "file": each.file_name,
+                "path": each.path,
+                "page": each.stored.page,
+                "heading": each.stored.heading,
+                "start": each.stored.start,
+                "score": each.score,
+                "similarity": each.similarity,
+                "dense": each.dense,
+                "dense_rank": each.dense_rank,
+                "lexical": each.lexical,
+                "lexical_rank": each.lexical_rank,
+            }
+            for each in found.passages
+        ],
+        "warnings": list(found.warnings),
+    }
+
+
 def _render_grant(grant: Grant, collection_id: str) -> JsonObject:
     return {**render_grant(grant), "resource_type": "knowledge", "resource_id": collection_id}

@@ -71,6 +71,7 @@ QUESTIONS = {
     ("POST", f"{KNOWLEDGE}/{{id}}/sync/diff"),
     ("POST", f"{RETRIEVAL}/query/doc"),
     ("POST", f"{RETRIEVAL}/query/collection"),
+    ("POST", f"{RETRIEVAL}/query/explain"),
     ("POST", f"{CHATS}/tags"),
     ("POST", f"{CHATS}/{{chat_id}}/messages/{{message_id}}/event"),
     ("POST", f"{EVENTS}/ticket"),

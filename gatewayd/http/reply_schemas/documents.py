@@ -6,6 +6,7 @@ from gatewayd.http.reply_schemas.models import grant
 from gatewayd.http.schemas import (
     BOOLEAN,
     INTEGER,
+    INTEGER_OR_NULL,
     NUMBER,
     OBJECT,
     OBJECT_OR_NULL,
@@ -13,6 +14,7 @@ from gatewayd.http.schemas import (
     TEXT,
     TEXT_OR_NULL,
     TRUE,
+    Schema,
     choice,
     extended,
     listed,
@@ -212,6 +214,28 @@ def passages() -> dict[str, Any]:
         metadatas=listed(listed(passage_facts)),
         distances=listed(listed(NUMBER)),
     )
+
+
+def explained_passages() -> dict[str, Any]:
+    """Return the schema of a search result with the scores and ranks of each passage."""
+    number: Schema = {"type": ["number", "null"]}
+    passage = record(
+        id=TEXT,
+        text=TEXT,
+        file_id=TEXT,
+        file=TEXT,
+        path=TEXT,
+        page=INTEGER_OR_NULL,
+        heading=TEXT_OR_NULL,
+        start=INTEGER,
+        score=NUMBER,
+        similarity=number,
+        dense=number,
+        dense_rank=INTEGER_OR_NULL,
+        lexical=number,
+        lexical_rank=INTEGER_OR_NULL,
+    )
+    return record(passages=listed(passage), warnings=listed(TEXT))
 
 
 def processed_file() -> dict[str, Any]:

@@ -144,7 +144,7 @@ MODULES: Final[tuple[CompatModule, ...]] = (
         "models.folders",
         "stubs:make_folders",
         "Folders FolderModel",
-        "There are no folders.",
+        "Plugins see no folders.",
     ),
     _module(
         "models.groups",

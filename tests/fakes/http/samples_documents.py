@@ -172,6 +172,7 @@ DOCUMENT_SAMPLES: dict[Row, Sample] = {
     ),
     ("POST", f"{RETRIEVAL}/query/doc"): question(lambda name: {"collection_name": name}),
     ("POST", f"{RETRIEVAL}/query/collection"): question(lambda name: {"collection_names": [name]}),
+    ("POST", f"{RETRIEVAL}/query/explain"): question(lambda name: {"collection_names": [name]}),
     ("POST", f"{RETRIEVAL}/process/file"): retrieval(
         "/process/file", lambda name, file_id: {"file_id": file_id}
     ),

@@ -22,9 +22,9 @@ from gatewayd.http.public.files.on_demand import (
 from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
-from gatewayd.knowledge.retrieval import MAX_K, RetrievalService, SearchOptions
+from gatewayd.knowledge.retrieval import MAX_K, RetrievalResult, RetrievalService, SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
-from gatewayd.knowledge.serializers import render_search_result
+from gatewayd.knowledge.serializers import render_explanation, render_search_result
 
 PREFIX: Final = "/api/v1/retrieval"
 MAX_NAMES: Final = 1000
@@ -109,6 +109,15 @@ class RetrievalRoutes:
                 QueryCollectionBody,
                 use=RequestUse.ANSWER,
             ),
+            _row(
+                "POST",
+                "/query/explain",
+                self.explain,
+                access,
+                "Search, and explain the rank of each passage",
+                QueryCollectionBody,
+                use=RequestUse.ANSWER,
+            ),
             _row("POST", "/process/file", work.process_file, access, "Process a file", ProcessFileBody),
             _row(
                 "POST", "/process/text", work.process_text, access, "Store a text as a file", ProcessTextBody
@@ -148,7 +157,23 @@ class RetrievalRoutes:
         form = await read_model(request, QueryCollectionBody)
         return await self._found(actor(request), form.collection_names, form)
 
+    @answers(documents.explained_passages)
+    async def explain(self, request: web.Request) -> web.StreamResponse:
+        """`{"collection_names", "query", ...}` -> `{"passages": [{"id", "text", "file_id", "file", "path",
+        "page", "heading", "start", "score", "similarity", "dense", "dense_rank", "lexical", "lexical_rank"}],
+        "warnings"}`, best first.
+
+        `score` and `similarity` are from 0 to 1. `dense` is the cosine and `lexical` the word score; their
+        ranks count from 1. A value of a search that did not find the passage is null.
+        """
+        form = await read_model(request, QueryCollectionBody)
+        found = await self._search(actor(request), form.collection_names, form)
+        return json_reply(render_explanation(found), headers=warning_headers(found.warnings))
+
     async def _found(self, caller: Actor, names: Sequence[str], form: SearchBody) -> web.StreamResponse:
-        scopes = [await self._scopes.named(caller, name) for name in dict.fromkeys(names)]
-        found = await self._retrieval.search(scopes, form.query, form.options(self._configured))
+        found = await self._search(caller, names, form)
         return json_reply(render_search_result(found), headers=warning_headers(found.warnings))
+
+    async def _search(self, caller: Actor, names: Sequence[str], form: SearchBody) -> RetrievalResult:
+        scopes = [await self._scopes.named(caller, name) for name in dict.fromkeys(names)]
+        return await self._retrieval.search(scopes, form.query, form.options(self._configured))

@@ -78,14 +78,28 @@ async def test_without_a_model_words_decide_and_the_caller_is_told(site: Documen
         assert "cannot reach it" in reply.headers["X-Gateway-Warning"]
 
 
-async def test_who_may_search(site: DocumentsSite) -> None:
+async def test_an_explained_search(site: DocumentsSite) -> None:
+    name = await filled(site, HERON, OWL)
+    body = {"collection_names": [name], "query": "where does the owl sit"}
+    found = await site.ok("POST", f"{RETRIEVAL}/query/explain", body=body)
+    plain = await search(site, [name], body["query"])
+    assert [each["text"] for each in found["passages"]] == plain["documents"][0]
+    assert [each["score"] for each in found["passages"]] == plain["distances"][0]
+    first, second = found["passages"]
+    assert (first["text"], first["file"], first["lexical_rank"], first["start"]) == (OWL, "a.txt", 1, 0)
+    assert {first["dense_rank"], second["dense_rank"]} == {1, 2}
+    assert found["warnings"] == []
+
+
+@pytest.mark.parametrize("path", ["query/collection", "query/explain"])
+async def test_who_may_search(site: DocumentsSite, path: str) -> None:
     theirs = await filled(site, HERON, who=site.other)
     file = (await site.processed(OWL.encode(), site.other))["id"]
     mine = await filled(site, HERON)
     for names in ([theirs], [mine, theirs], [f"file-{file}"], ["nothing"], ["file-nothing"]):
         body = {"collection_names": names, "query": "heron"}
-        assert (await site.call("POST", f"{RETRIEVAL}/query/collection", site.user, body))[0] == 404
-        assert (await site.call("POST", f"{RETRIEVAL}/query/collection", site.admin, body))[0] in {200, 404}
+        assert (await site.call("POST", f"{RETRIEVAL}/{path}", site.user, body))[0] == 404
+        assert (await site.call("POST", f"{RETRIEVAL}/{path}", site.admin, body))[0] in {200, 404}
 
 
 async def test_an_unfinished_file(site: DocumentsSite) -> None:
