@@ -25,7 +25,7 @@ async def index_favourites(_: Any, editor: Any) -> None:
 class Migration(migrations.Migration):
     """Make the table and the index."""
 
-    dependencies = [("gatewayd", "0010_sessions")]
+    dependencies = [("gatewayd", "0011_identities")]
 
     operations = [
         ops.CreateModel(
