@@ -3,7 +3,7 @@
 import contextlib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,10 +89,11 @@ def axe_source() -> str:
 SERIOUS = ("serious", "critical")
 
 
-def find_violations(page: Page, source: str) -> list[str]:
-    """Return the serious violations that axe finds on a page, each with its place."""
+def find_violations(page: Page, source: str, only: Sequence[str] = ()) -> list[str]:
+    """Return the serious violations that axe finds on a page, each with its place; `only` names rules."""
     page.evaluate(source)
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    options = {"resultTypes": ["violations"], **({"runOnly": list(only)} if only else {})}
+    found = page.evaluate("(options) => axe.run(document, options)", options)
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
         for violation in found["violations"]

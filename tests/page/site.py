@@ -4,7 +4,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,7 @@ class Runner:
 
 @dataclass
 class Site:
-    """The running gateway. `folder` is where the pipe looks for files."""
+    """The running gateway. `folder` is where the pipe looks for files; `addresses` are those of views."""
 
     daemon: Daemon
     provider: Provider
@@ -128,6 +128,7 @@ class Site:
     runner: Runner
     admin: Person
     user: Person
+    addresses: dict[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:

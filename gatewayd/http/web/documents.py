@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from html import escape
 from string import Template
 from typing import Final
@@ -12,8 +14,22 @@ from gatewayd.http.web.languages import direction_of
 from gatewayd.http.web.modules import MAIN, import_map, import_names, needed_files
 from gatewayd.http.web.policies import PageRules, page_policy
 
-CHAT: Final = "#app/chat/view"
-"""The view of chats, whose modules the page loads before it knows that it needs them."""
+
+class ViewKind(StrEnum):
+    """Kinds of views by what the page loads for them at once."""
+
+    CHAT = "chat"
+    OTHER = "other"
+    SIGN_IN = "sign-in"
+
+
+SIDEBAR: Final = "#app/sidebar/view"
+ENTRIES: Final[Mapping[ViewKind, Sequence[str]]] = {
+    ViewKind.CHAT: (MAIN, SIDEBAR, "#app/chat/view"),
+    ViewKind.OTHER: (MAIN, SIDEBAR),
+    ViewKind.SIGN_IN: (MAIN, "#app/signin/view"),
+}
+"""Modules that the page loads before it knows that it needs them."""
 
 THEMES: Final = ("auto", "light", "dark")
 SCHEMES: Final = {"auto": "light dark", "light": "light", "dark": "dark"}
@@ -25,7 +41,7 @@ class PageVariant:
 
     language: str
     theme: str
-    has_chat: bool
+    kind: ViewKind
 
 
 class PageDocuments:
@@ -52,10 +68,9 @@ class PageDocuments:
         return made
 
     def _index(self, variant: PageVariant) -> str:
-        entries = (MAIN, CHAT) if variant.has_chat else (MAIN,)
         preloads = "\n".join(
             f'<link rel="modulepreload" href="{self._address(file)}">'
-            for file in needed_files(self._assets, self._names, entries)
+            for file in needed_files(self._assets, self._names, ENTRIES[variant.kind])
             if suffix_of(file) in {".js", ".mjs"}
         )
         return Template(self._assets.text("index.html")).substitute(

@@ -14,7 +14,7 @@ from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.http.web.assets import ADDRESS, AssetEncoder, PageAsset, PageAssets, read_page
 from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
-from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant
+from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant, ViewKind
 from gatewayd.http.web.languages import COOKIE, choose_language
 from gatewayd.http.web.policies import COMMON_HEADERS, CONTENT_POLICY, FRAME_POLICY, WORKER_POLICY, PageRules
 
@@ -32,7 +32,7 @@ VIEWS: Final[tuple[tuple[str, str], ...]] = (
 )
 """Paths of the views. The page itself decides what to show, and asks the API for everything."""
 
-CHAT_VIEWS: Final = frozenset({"/c/{id}"})
+KINDS: Final = {"/c/{id}": ViewKind.CHAT, "/auth": ViewKind.SIGN_IN}
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 REVALIDATED: Final = "no-cache"
 VARYING: Final = "Accept, Accept-Encoding, Accept-Language, Cookie"
@@ -56,7 +56,7 @@ class PageRoutes:
         """Return the rows."""
         public = RouteAccess.PUBLIC
         views = [
-            _row("GET", path, partial(self.view, has_chat=path in CHAT_VIEWS), public, summary)
+            _row("GET", path, partial(self.view, kind=KINDS.get(path, ViewKind.OTHER)), public, summary)
             for path, summary in VIEWS
         ]
         return [
@@ -73,22 +73,20 @@ class PageRoutes:
     async def root(self, request: web.Request) -> web.StreamResponse:
         """Answer the HTML of the page to a browser, `{"status": true}` to a client that asks for no HTML."""
         if wants_html(request.headers.getall(hdrs.ACCEPT, ())):
-            return await self._view(request, has_chat=True)
+            return await self._view(request, ViewKind.CHAT)
         return json_reply({"status": True}, headers={hdrs.VARY: hdrs.ACCEPT})
 
     @answers(None, "text/html")
-    async def view(self, request: web.Request, has_chat: bool) -> web.StreamResponse:
+    async def view(self, request: web.Request, kind: ViewKind) -> web.StreamResponse:
         """Answer the HTML of the page to a browser; 404 to a client that does not ask for HTML."""
         if not wants_html(request.headers.getall(hdrs.ACCEPT, ())):
             raise absent()
-        return await self._view(request, has_chat)
+        return await self._view(request, kind)
 
-    async def _view(self, request: web.Request, has_chat: bool) -> web.StreamResponse:
+    async def _view(self, request: web.Request, kind: ViewKind) -> web.StreamResponse:
         _, documents = await self._files()
         theme = request.cookies.get(THEME_COOKIE, "")
-        variant = PageVariant(
-            language_of(request, documents), theme if theme in THEMES else THEMES[0], has_chat
-        )
+        variant = PageVariant(language_of(request, documents), theme if theme in THEMES else THEMES[0], kind)
         return await self._document(request, documents.index(variant), documents.policy)
 
     @answers(None, "*/*")

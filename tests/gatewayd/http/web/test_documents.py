@@ -6,7 +6,7 @@ import re
 import pytest
 
 from gatewayd.http.web.assets import PageAssets, read_page
-from gatewayd.http.web.documents import PageDocuments, PageVariant, document
+from gatewayd.http.web.documents import PageDocuments, PageVariant, ViewKind, document
 from gatewayd.http.web.policies import PageRules, script_hash
 
 ASSETS = PageAssets(read_page())
@@ -18,28 +18,28 @@ def documents(name: str = "gatewayd", **rules: object) -> PageDocuments:
 
 def test_html_has_language_direction_theme_and_name_from_the_server() -> None:
     made = documents('Ann & "Bob" <script>')
-    text = made.index(PageVariant("ar", "dark", has_chat=False)).data.decode()
+    text = made.index(PageVariant("ar", "dark", ViewKind.OTHER)).data.decode()
     assert '<html lang="ar" dir="rtl" data-theme="dark" data-execute="false"' in text
     assert '<meta name="color-scheme" content="dark">' in text
     assert "<title>Ann &amp; &quot;Bob&quot; &lt;script&gt;</title>" in text
     assert ASSETS.asset("languages/ar.json").address in text
-    assert made.index(PageVariant("ar", "dark", has_chat=False)) is made.index(
-        PageVariant("ar", "dark", has_chat=False)
+    assert made.index(PageVariant("ar", "dark", ViewKind.OTHER)) is made.index(
+        PageVariant("ar", "dark", ViewKind.OTHER)
     )
 
 
 def test_the_one_inline_script_is_the_import_map_of_the_policy() -> None:
     made = documents()
-    text = made.index(PageVariant("en", "auto", has_chat=True)).data.decode()
+    text = made.index(PageVariant("en", "auto", ViewKind.CHAT)).data.decode()
     (inline,) = re.findall(r"<script(?! type=\"module\" src)[^>]*>(.+?)</script>", text, re.DOTALL)
     assert f"'sha256-{script_hash(inline)}'" in made.policy
     assert "#app/main" in json.loads(inline)["imports"]
     assert not re.search(r"\son\w+=|\sstyle=|javascript:", text)
 
 
-@pytest.mark.parametrize("has_chat", [False, True])
-def test_the_first_view_is_preloaded_after_the_import_map(has_chat: bool) -> None:
-    text = documents().index(PageVariant("en", "auto", has_chat)).data.decode()
+@pytest.mark.parametrize("kind", ViewKind)
+def test_the_first_view_is_preloaded_after_the_import_map(kind: ViewKind) -> None:
+    text = documents().index(PageVariant("en", "auto", kind)).data.decode()
     preloads = re.findall(r'rel="modulepreload" href="([^"]+)"', text)
     assert ASSETS.asset("app/main.js").address in preloads
     assert ASSETS.asset("vendor/preact/preact.mjs").address in preloads
@@ -48,7 +48,7 @@ def test_the_first_view_is_preloaded_after_the_import_map(has_chat: bool) -> Non
 
 def test_what_administrators_allow_is_told_to_the_page() -> None:
     made = documents(execute=True, embed_hosts=["a.example.org", "b.example.org"])
-    text = made.index(PageVariant("en", "auto", has_chat=True)).data.decode()
+    text = made.index(PageVariant("en", "auto", ViewKind.CHAT)).data.decode()
     assert 'data-execute="true" data-embed-hosts="a.example.org b.example.org"' in text
 
 

@@ -1,0 +1,24 @@
+"""What a browser loads for the first view of chats is small (compressed), whatever is added to the page."""
+
+from gatewayd.http.web.assets import STYLE, PageAssets, read_page
+from gatewayd.http.web.content_codings import encode
+from gatewayd.http.web.documents import ENTRIES, PageDocuments, PageVariant, ViewKind
+from gatewayd.http.web.modules import import_names, needed_files
+from gatewayd.http.web.policies import PageRules
+
+MAX_FIRST_BYTES = 150_000
+MAX_FILES = 80
+OTHERS = (STYLE, "languages/ar.json", "icons/sprite.svg", "icons/icon.svg")
+
+
+def test_first_load() -> None:
+    assets = PageAssets(read_page())
+    files = [*needed_files(assets, import_names(assets), ENTRIES[ViewKind.CHAT]), *OTHERS]
+    documents = PageDocuments(assets, name="gatewayd", rules=PageRules())
+    index = documents.index(PageVariant("ar", "auto", ViewKind.CHAT)).data
+    for coding in ("br", "gzip"):
+        sizes = {name: len(encode(assets.asset(name).data, coding)) for name in files}
+        total = sum(sizes.values()) + len(encode(index, coding))
+        largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]
+        assert total <= MAX_FIRST_BYTES, (coding, total, largest)
+    assert len(files) <= MAX_FILES, "each file is a request: join the smallest modules"
