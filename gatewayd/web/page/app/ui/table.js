@@ -35,20 +35,24 @@ export function Table({ label, rows, columns, rowKey = (row) => row.id, rowName 
         ${selected && html`<td class="select"><input type="checkbox" class="checkbox" checked=${selected.has(rowKey(row))}
           aria-label=${t("common.selectRow", { name: rowName(row) })}
           onChange=${(event) => select(rowKey(row), event.target.checked)} /></td>`}
-        ${columns.map((column) => html`<td key=${column.key} class=${column.numeric ? "numeric" : ""}
+        ${columns.map((column) => html`<td key=${column.key} class=${classOf(column)}
           data-label=${column.hideLabel ? undefined : column.label}>${column.cell ? column.cell(row) : row[column.key]}</td>`)}
       </tr>`)}</tbody>
     </table>
   </div>`;
 }
 
+function classOf(column) {
+  return [column.numeric && "numeric", column.hideLabel && "actions"].filter(Boolean).join(" ");
+}
+
 function Head({ column, order, setOrder }) {
   const direction = order?.key === column.key ? order.direction : 0;
   const name = column.hideLabel ? html`<span class="hidden">${column.label}</span>` : column.label;
-  if (!column.sort) return html`<th scope="col" class=${column.numeric ? "numeric" : ""}>${name}</th>`;
+  if (!column.sort) return html`<th scope="col" class=${classOf(column)}>${name}</th>`;
   const turn = () => setOrder({ key: column.key, direction: direction === 1 ? -1 : 1 });
   const said = { 1: "ascending", "-1": "descending", 0: "none" }[direction];
-  return html`<th scope="col" aria-sort=${said} class=${column.numeric ? "numeric" : ""}>
+  return html`<th scope="col" aria-sort=${said} class=${classOf(column)}>
     <button type="button" class="sort" onClick=${turn}>${name}
       <${Icon} name=${direction < 0 ? "arrow-down" : "arrow-up"} size=${14} class=${direction ? "" : "faint"} /></button>
   </th>`;

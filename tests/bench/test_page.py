@@ -1,0 +1,28 @@
+"""Tests for the benchmark of the page: it measures what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench.page import LIMITS, measure, results_table
+from tests.conftest import missing
+from tests.page.browser import ChromiumMissingError, running_browser
+from tests.page.site import opened_site
+
+
+def test_everything_is_measured(tmp_path: Path) -> None:
+    try:
+        with opened_site(tmp_path) as site, running_browser() as browser:
+            results = measure(site, browser, 1)
+    except ChromiumMissingError as error:
+        missing("Chromium", str(error))
+        raise
+    assert {(name, label) for name, found in results.items() for label in found} >= set(LIMITS)
+    assert results["empty cache"]["kB"] <= LIMITS["empty cache", "kB"]
+    assert results["empty cache"]["requests"] > results["again"]["requests"] > 2
+    assert all(value > 0 for found in results.values() for value in found.values())
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(150.0, "reached"), (150.1, "MISSED")])
+def test_the_table_says_what_was_missed(value: float, verdict: str) -> None:
+    assert verdict in results_table({"empty cache": {"kB": value}})
