@@ -33,6 +33,7 @@ FILES_QUERY: Final = {
     **PAGE_QUERY,
     "query": "Part of the name.",
     "directory_id": "Id of the one directory to list.",
+    "in_root": "With true, only files in no directory are listed.",
     "limit": "Files of a page, 1 to 1000, 30 by default; only for administrators.",
 }
 REMOVAL_QUERY: Final = {"move_files": "With false, the files are removed from the collection."}
@@ -144,16 +145,18 @@ class KnowledgeSyncRoutes:
     async def list_files(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"items": [File + user], "directories", "breadcrumbs", "total"}`, 30 a page.
 
-        All files unless `?directory_id=` names a directory; `?query=` is part of the name. `directories` are
-        its direct children, `breadcrumbs` its ancestors and itself, the highest first. Administrators may ask
-        for up to 1000 a page with `?limit=`.
+        All files unless `?directory_id=` names a directory, or `?in_root=true` leaves out those in
+        directories; `?query=` is part of the name. `directories` are its direct children, `breadcrumbs` its
+        ancestors and itself, the highest first. Administrators may ask for up to 1000 a page with `?limit=`.
         """
         caller, directory_id = actor(request), request.query.get("directory_id") or None
         offset, limit = parse_page(request.query, _page_size(request))
         query = request.query.get("query", "")
+        # The store takes an empty id for the root.
+        place = "" if parse_flag(request.query, "in_root", default=False) else directory_id
         known = await self._directories.list(caller, _id(request))
         found, total = await self._members.list(
-            caller, _id(request), query=query, directory_id=directory_id, offset=offset, limit=limit
+            caller, _id(request), query=query, directory_id=place, offset=offset, limit=limit
         )
         shown = {
             "items": await self._show_files(found),

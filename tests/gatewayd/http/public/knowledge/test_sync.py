@@ -144,6 +144,9 @@ async def test_files_by_directory(client: Client) -> None:
     whole = await site.ok("GET", f"{path}/files")
     assert (whole["total"], whole["breadcrumbs"]) == (3, [])
     (guide,) = whole["directories"]
+    root = await site.ok("GET", f"{path}/files?in_root=true")
+    assert [each["directory_id"] for each in root["items"]] == [None] * root["total"]
+    assert root["total"] < (await site.ok("GET", f"{path}/files"))["total"]
     inside = await site.ok("GET", f"{path}/files?directory_id={guide['id']}")
     (item,) = inside["items"]
     assert (item["filename"], item["directory_id"], item["user"]["name"]) == ("b.md", guide["id"], "user")
