@@ -194,6 +194,23 @@ def group() -> dict[str, Any]:
     return extended(group_info, permissions=permissions, data=OBJECT, meta=OBJECT)
 
 
+def group_members() -> dict[str, Any]:
+    """Return the schema of the members of a group with the sources that added them."""
+    member = extended(user_info, active=BOOLEAN, sources=listed(TEXT))
+    return record(
+        members={"type": "array", "items": member},
+        total=INTEGER,
+        sources=mapped(INTEGER),
+        external_ids=mapped(TEXT),
+    )
+
+
+def setting_origin() -> dict[str, Any]:
+    """Return the schema of a runtime setting with its origin."""
+    value = {"type": ["boolean", "string"]}
+    return record(name=TEXT, value=value, origin=TEXT, configured=value, fixed=BOOLEAN, summary=TEXT)
+
+
 def exported_group() -> dict[str, Any]:
     """Return the schema of a group with the ids of its members."""
     return extended(group, user_ids=listed(TEXT))

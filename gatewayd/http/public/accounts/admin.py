@@ -4,18 +4,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.endpoints import warnings_for
-from gatewayd.accounts.runtime_settings import RuntimeSettings
+from gatewayd.accounts.runtime_settings import RuntimeSettings, RuntimeValue
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_object, warning_headers
+from gatewayd.http.body import json_reply, read_model, read_object, warning_headers
 from gatewayd.http.context import actor
 from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
-from gatewayd.http.schemas import answers
+from gatewayd.http.schemas import answers, listed
 
 PREFIX = "/api/v1/auths/admin"
+
+
+class ResetBody(BaseModel):
+    """Names of the settings to reset."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    names: list[str]
 
 
 class AdminRoutes:
@@ -52,6 +61,23 @@ class AdminRoutes:
                 "Change runtime settings",
                 tag="admin",
             ),
+            Route(
+                "GET",
+                f"{PREFIX}/config/origins",
+                self.origins,
+                RouteAccess.ADMIN,
+                "Show the origin of each runtime setting",
+                tag="admin",
+            ),
+            Route(
+                "POST",
+                f"{PREFIX}/config/reset",
+                self.reset,
+                RouteAccess.ADMIN,
+                "Return runtime settings to their configured values",
+                request=ResetBody,
+                tag="admin",
+            ),
         ]
 
     @answers(accounts.contact)
@@ -77,6 +103,34 @@ class AdminRoutes:
         note_change(request, "settings", values)
         warnings = warnings_for(self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS"))
         return json_reply(self._body(), headers=warning_headers(warnings))
+
+    @answers(listed(accounts.setting_origin))
+    async def origins(self, request: web.Request) -> web.StreamResponse:
+        """Answer each setting with its origin: `stored`, or the source of the configured value.
+
+        `fixed` is true for a value that the configuration fixes.
+        """
+        return json_reply([self._render(value) for value in self._runtime.list()])
+
+    @answers(accounts.settings)
+    async def reset(self, request: web.Request) -> web.StreamResponse:
+        """`{"names"}` -> all settings; the named ones have their configured values. 404 for an unknown
+        name."""
+        form = await read_model(request, ResetBody)
+        before = [self._runtime.describe(name) for name in dict.fromkeys(form.names)]
+        await self._runtime.reset([value.name for value in before])
+        note_change(request, "settings", {value.name: value.configured for value in before})
+        return json_reply(self._body())
+
+    def _render(self, value: RuntimeValue) -> dict[str, Any]:
+        return {
+            "name": value.name,
+            "value": value.value,
+            "origin": value.origin,
+            "configured": value.configured,
+            "fixed": not self._runtime.may_set(value.name),
+            "summary": value.summary,
+        }
 
     def _body(self) -> dict[str, Any]:
         body: dict[str, Any] = {value.name: value.value for value in self._runtime.list()}

@@ -1,6 +1,6 @@
 """Routes of `/api/v1/groups`: groups and their members."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import known_leaves
-from gatewayd.accounts.records import Group, GroupChange, NewGroup
+from gatewayd.accounts.records import Group, GroupChange, MembershipSource, NewGroup
 from gatewayd.accounts.serializers import render_groups
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
@@ -19,6 +19,7 @@ from gatewayd.http.public.accounts.serializers import render_user_info
 from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
+from gatewayd.scim.links import EXTERNAL_ID_FIELD, read_links
 
 PREFIX = "/api/v1/groups"
 _row = RouteGroup(PREFIX, "groups").row
@@ -74,6 +75,7 @@ class GroupRoutes:
             _row(
                 "POST", "/id/{id}/users", self.list_members, admin, "List the members of a group", asks=True
             ),
+            _row("GET", "/id/{id}/members", self.list_sources, admin, "List the members and who added them"),
             _row("POST", "/id/{id}/update", self.change, admin, "Change a group", GroupChangeBody),
             _row(
                 "POST", "/id/{id}/users/add", self.add_members, admin, "Add members to a group", MembersBody
@@ -138,6 +140,38 @@ class GroupRoutes:
         now = self._clock()
         pages = self._users.pages(user_ids)
         return await pages_reply([render_user_info(user, now) for user in page] async for page in pages)
+
+    @answers(accounts.group_members)
+    async def list_sources(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"members": [UserInfo + "active" + "sources"], "total", "sources", "external_ids"}`.
+
+        The `sources` of a member are those that added it, `manual`, `default`, `scim` or `oauth`; those of
+        the group count its members. `external_ids` has the id of the group by provider.
+        """
+        group = await self._groups.get(_id(request))
+        user_ids = await self._groups.list_member_ids(group.id)
+        counted = await self._groups.count_by_source(group.id)
+        more = {
+            "total": len(user_ids),
+            "sources": {each.value: counted[each] for each in MembershipSource if each in counted},
+            "external_ids": read_links(group.scim, EXTERNAL_ID_FIELD),
+        }
+        return await pages_reply(self._members(group.id, user_ids), "members", more)
+
+    async def _members(
+        self, group_id: str, user_ids: Sequence[str]
+    ) -> AsyncIterator[Sequence[dict[str, Any]]]:
+        now = self._clock()
+        async for page in self._users.pages(user_ids):
+            found = await self._groups.list_sources(group_id, [user.id for user in page])
+            yield [
+                {
+                    **render_user_info(user, now),
+                    "active": user.active,
+                    "sources": [each.value for each in MembershipSource if each in found.get(user.id, ())],
+                }
+                for user in page
+            ]
 
     @answers(accounts.group)
     async def change(self, request: web.Request) -> web.StreamResponse:

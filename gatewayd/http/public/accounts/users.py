@@ -32,11 +32,15 @@ _row = RouteGroup(PREFIX, "users").row
 
 
 class UserBody(BaseModel):
-    """A change of an account. Absent and null fields and an empty password keep the values."""
+    """A change of an account. Absent and null fields and an empty password keep the values.
+
+    `active` false deactivates the account: its sessions end, and its keys are refused.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     role: Role | None = None
+    active: bool | None = None
     name: str | None = None
     email: str | None = None
     profile_image_url: str | None = None
@@ -197,7 +201,7 @@ class UserRoutes:
 
     @answers(accounts.user)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?}` -> User.
+        """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?, "active"?}` -> User.
 
         403 for a change of the primary administrator by others and for the caller's own role, 409 for an
         e-mail in use.
@@ -207,13 +211,14 @@ class UserRoutes:
             email=form.email,
             name=form.name,
             role=form.role,
+            active=form.active,
             profile_image_url=form.profile_image_url,
             # Clients send an empty password to keep the current one.
             password=form.password or None,
         )
         user = await self._users.change_as_shown(request.match_info["id"], change, actor(request))
         is_set = True if form.password else None
-        values = form.model_dump(include={"role", "name", "email"})
+        values = form.model_dump(include={"role", "name", "email", "active"})
         note_change(request, user.email, {**values, "password_is_set": is_set})
         return json_reply(render_whole_user(user))
 

@@ -25,7 +25,7 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def test_access(site: Site) -> None:
-    assert await check_access(site, nouns(site.accounts).routes()) == 3
+    assert await check_access(site, nouns(site.accounts).routes()) == 5
 
 
 async def test_all_settings_are_shown(site: Site) -> None:
@@ -62,6 +62,34 @@ async def test_a_value_that_the_configuration_holds_fast() -> None:
     async with serving_accounts(accounts, nouns(accounts).routes()) as site:
         status, body = await site.call("POST", CONFIG, site.admin, {"ENABLE_API_KEYS": True})
         assert (status, "environment" in body["detail"]) == (409, True)
+
+
+async def test_origins_and_the_way_back_to_configured_values() -> None:
+    configured = {
+        "ENABLE_SIGNUP": ConfiguredValue(False, "/etc/gatewayd/gatewayd.toml", explicit=True),
+        "WEBUI_URL": ConfiguredValue("https://chat.example.org", "environment", explicit=True),
+    }
+    accounts = Accounts(configured=configured)
+    async with serving_accounts(accounts, nouns(accounts).routes()) as site:
+        await site.post_ok(CONFIG, site.admin, {"WEBUI_URL": "https://other.example.org"})
+        shown = {row["name"]: row for row in await site.get_ok(f"{CONFIG}/origins", site.admin)}
+        assert list(shown) == [row.name for row in DEFINITIONS]
+        assert shown["ENABLE_SIGNUP"]["origin"] == "/etc/gatewayd/gatewayd.toml"
+        address = shown["WEBUI_URL"]
+        assert (address["origin"], address["value"]) == ("stored", "https://other.example.org")
+        assert (address["configured"], address["fixed"]) == ("https://chat.example.org", False)
+        body = await site.post_ok(f"{CONFIG}/reset", site.admin, {"names": ["WEBUI_URL", "WEBUI_URL"]})
+        assert body["WEBUI_URL"] == "https://chat.example.org"
+        for form, status in (({"names": ["COLOUR"]}, 404), ({"names": "x"}, 422), ({}, 422)):
+            assert (await site.call("POST", f"{CONFIG}/reset", site.admin, form))[0] == status
+
+
+async def test_a_fixed_value_says_so() -> None:
+    configured = {"ENABLE_SIGNUP": ConfiguredValue(False, "environment", explicit=True)}
+    accounts = Accounts(configured=configured, persistent=False)
+    async with serving_accounts(accounts, nouns(accounts).routes()) as site:
+        shown = {row["name"]: row for row in await site.get_ok(f"{CONFIG}/origins", site.admin)}
+        assert [name for name, row in shown.items() if row["fixed"]] == ["ENABLE_SIGNUP"]
 
 
 async def test_entries_that_match_nothing_are_told(site: Site) -> None:

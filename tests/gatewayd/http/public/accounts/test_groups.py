@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts import users
+from gatewayd.accounts.records import GroupChange, MembershipSource, UserChange
 from gatewayd.http.public.accounts.groups import GroupRoutes
 from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
 
@@ -42,7 +43,7 @@ async def create(site: Site, **fields: Any) -> Any:
 
 
 async def test_access(site: Site) -> None:
-    assert await check_access(site, nouns(site.accounts).routes()) == 10
+    assert await check_access(site, nouns(site.accounts).routes()) == 11
 
 
 async def test_a_new_group(site: Site) -> None:
@@ -96,6 +97,20 @@ async def test_members_are_read_in_pages(site: Site, monkeypatch: pytest.MonkeyP
     assert site.accounts.users_store.read == [2, 1]
 
 
+async def test_members_with_their_sources(site: Site) -> None:
+    groups = site.accounts.groups
+    group_id = (await create(site))["id"]
+    await groups.change(group_id, GroupChange(scim={"entra": {"external_id": "g-1"}}))
+    await groups.add_members(group_id, [site.user.id])
+    await groups.add_members(group_id, [site.user.id, site.pending.id], MembershipSource.SCIM)
+    await site.accounts.users.change(site.pending.id, UserChange(active=False), None)
+    body = await site.get_ok(f"{BASE}/id/{group_id}/members", site.admin)
+    assert (body["total"], body["external_ids"]) == (2, {"entra": "g-1"})
+    assert body["sources"] == {"manual": 1, "scim": 2}
+    shown = {each["name"]: (each["active"], each["sources"]) for each in body["members"]}
+    assert shown == {"pending": (False, ["scim"]), "user": (True, ["manual", "scim"])}
+
+
 async def test_changes(site: Site) -> None:
     path = f"{BASE}/id/{(await create(site, permissions=KEYS))['id']}"
     changed = await site.post_ok(f"{path}/update", site.admin, {"name": "crew", "description": "few"})
@@ -112,6 +127,7 @@ async def test_changes(site: Site) -> None:
         ("GET", "", None),
         ("GET", "/info", None),
         ("GET", "/export", None),
+        ("GET", "/members", None),
         ("POST", "/users", None),
         ("POST", "/update", {"name": "x"}),
         ("POST", "/users/add", {"user_ids": []}),

@@ -151,6 +151,18 @@ async def test_a_deactivated_account_looks_pending_and_keeps_its_role(site: Site
     assert (shown["role"], shown["active"]) == ("admin", True)
 
 
+async def test_an_administrator_deactivates_and_activates_an_account(site: Site) -> None:
+    path = f"{BASE}/{site.user.id}"
+    token = await site.accounts.session(site.user)
+    shown = await site.post_ok(f"{path}/update", site.admin, {"active": False})
+    assert (shown["role"], shown["active"]) == ("pending", False)
+    assert (await site.call("GET", f"{BASE}/groups", token))[0] == 401
+    shown = await site.post_ok(f"{path}/update", site.admin, {"active": True})
+    assert (shown["role"], shown["active"]) == ("user", True)
+    own = f"{BASE}/{site.admin.id}/update"
+    assert (await site.call("POST", own, site.admin, {"active": False}))[0] == 403
+
+
 async def test_who_is_protected(site: Site) -> None:
     second = await site.accounts.add_user("second", Role.ADMIN)
     first_path, second_path = f"{BASE}/{site.admin.id}", f"{BASE}/{second.id}"
