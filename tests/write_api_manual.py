@@ -98,6 +98,12 @@ SECTIONS: Final = (
         "Users sign in, change their own account and create API keys.",
     ),
     Section(
+        "Providers and status",
+        frozenset({"providers", "status"}),
+        "Administrators add providers and runtimes to those of gatewayd.toml(5), which stay as they are. "
+        "Keys are stored encrypted and shown as asterisks; changes apply at once.",
+    ),
+    Section(
         "Accounts, groups and permissions",
         frozenset({"users", "permissions", "groups"}),
         "Administrators manage accounts and groups. Users store settings of their own.",

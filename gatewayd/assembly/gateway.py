@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from gatewayd.assembly.documents import open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import PluginDependencies, make_extensions, open_extensions
+from gatewayd.assembly.providers import configured_providers, make_providers
 from gatewayd.assembly.routes import (
     StreamingRoutes,
     concurrency_rules,
@@ -105,6 +107,7 @@ async def open_services(
     ping = await stack.enter_async_context(open_ping(database))
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
+    providers = await make_providers(settings, lambda: services.settings)
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
     extensions = make_extensions(
@@ -125,6 +128,7 @@ async def open_services(
         accounts=accounts,
         provisioning=make_provisioning(settings, accounts, reader),
         catalog=catalog,
+        providers=providers,
         pipeline=pipeline,
         documents=documents,
         live=live,
@@ -135,8 +139,17 @@ async def open_services(
     )
     await open_extensions(extensions, make_gateway_host(services), stack)
     sources.add(extensions.functions)
-    catalog.use(sources.choose(settings))
+    use_providers(services)
+    providers.on_change = partial(use_providers, services)
     return services
+
+
+def use_providers(services: GatewayServices) -> None:
+    """Use the sources of the settings and of the managed providers; answers of replaced ones go on."""
+    services.catalog.use(services.sources.choose(services.settings, services.providers))
+    if services.sources.has_retired:
+        closing = services.sources.close_retired(services.settings.drain_timeout)
+        services.tasks.spawn("closing replaced sources", closing)
 
 
 async def reload(gateway: Gateway, settings: Settings) -> None:
@@ -148,13 +161,13 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services = gateway.services
     services.accounts.runtime.configure(configured_values(settings))
     services.accounts.permissions.configure(configured_permissions(settings))
-    services.catalog.use(services.sources.choose(settings))
+    services.settings = settings
+    services.providers.configure(configured_providers(settings))
+    use_providers(services)
     services.extensions.switches.configure(settings)
     services.answering.runs.configure(run_options(settings))
     await services.extensions.registry.reload()
     services.provisioning.configure(settings)
-    services.tasks.spawn("closing replaced sources", services.sources.close_retired(settings.drain_timeout))
-    services.settings = settings
 
 
 async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:

@@ -40,6 +40,7 @@ from gatewayd.http.control.models import models as control_models
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.rows import check_complete
 from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.daemon_state import DaemonFacts
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from gatewayd.http.public.accounts.auths import AuthRoutes
@@ -50,6 +51,8 @@ from gatewayd.http.public.accounts.permissions import PermissionRoutes
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.accounts.sessions import SessionRoutes
 from gatewayd.http.public.accounts.users import UserRoutes
+from gatewayd.http.public.administration.provider_forms import ProviderFormRoutes
+from gatewayd.http.public.administration.status import StatusRoutes, StatusServices
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
@@ -213,6 +216,8 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         ).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
+        *ProviderFormRoutes(services.providers, services.catalog).routes(),
+        *StatusRoutes(status_services(services), __version__).routes(),
         *UserRoutes(accounts.users, accounts.groups).routes(),
         *PermissionRoutes(accounts.permissions).routes(),
         *GroupRoutes(accounts.groups, accounts.users).routes(),
@@ -221,6 +226,20 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *ScimDiscoveryRoutes().routes(),
         *PageRoutes(settings.webui_name, page_rules(settings)).routes(),
     ]
+
+
+def status_services(services: GatewayServices) -> StatusServices:
+    """Return what the status of the gateway is read from."""
+    provisioning = services.provisioning
+    return StatusServices(
+        services.health,
+        services.catalog,
+        _workings(services.documents),
+        provisioning.keeper,
+        provisioning.directory,
+        provisioning.activity,
+        provisioning.provider,
+    )
 
 
 def page_rules(settings: Settings) -> PageRules:
@@ -300,9 +319,9 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
     return check_complete(rows)
 
 
-def _workings(documents: DocumentServices) -> control_health.DaemonFacts:
+def _workings(documents: DocumentServices) -> DaemonFacts:
     index = documents.engines.index
-    return control_health.DaemonFacts(
+    return DaemonFacts(
         documents.confinement,
         describe_index(index),
         partial(find_recall, index),

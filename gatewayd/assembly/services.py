@@ -12,6 +12,7 @@ from gatewayd.assembly.runs import AnswerServices
 from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.sources import ConfiguredSources
 from gatewayd.assembly.tool_servers import ToolServerServices
+from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.connections.capacity import DescriptorBudget
 from gatewayd.observe.health import HealthMonitor
@@ -35,6 +36,7 @@ class GatewayServices:
     accounts: AccountServices
     provisioning: ScimServices
     catalog: Catalog
+    providers: ManagedProviders
     pipeline: Pipeline
     documents: DocumentServices
     live: LiveServices

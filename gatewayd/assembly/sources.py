@@ -9,12 +9,17 @@ from gatewayd.assembly.tool_servers import identity_headers
 from gatewayd.builtin_model.source import BuiltinModel
 from gatewayd.builtin_model.weights import find_weights
 from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.providers.records import ManagedProvider, ProviderFamily
+from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 from gatewayd.settings import Provider, Settings
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.sources.factory import open_source
+
+MANAGED_CONNECTIONS: Final = 10_000
+"""Maximum number of connections to a provider of the database, as by default in a `[[providers]]` table."""
 
 # Seconds that stand for no limit.
 UNLIMITED: Final = 1e9
@@ -34,13 +39,18 @@ class ConfiguredSources:
         """The number of sources in use."""
         return len(self._open) + len(self._builtin)
 
+    @property
+    def has_retired(self) -> bool:
+        """Whether replaced sources are open."""
+        return bool(self._retired)
+
     def add(self, source: ModelSource) -> None:
         """Add a source of another kind, which may have no models; `close` closes it, too."""
         self._added = (*self._added, source)
 
-    def choose(self, settings: Settings) -> Sequence[ModelSource]:
-        """Return the sources of the settings, opening new ones."""
-        configs = provider_configs(settings)
+    def choose(self, settings: Settings, managed: ManagedProviders | None = None) -> Sequence[ModelSource]:
+        """Return the sources of the settings and of `managed`, opening new ones."""
+        configs = provider_configs(settings, managed)
         chosen = {config: self._open.get(config) or open_source(config) for config in configs}
         self._retired += [source for config, source in self._open.items() if config not in chosen]
         self._open = chosen
@@ -61,16 +71,50 @@ class ConfiguredSources:
             await source.close()
 
 
-def provider_configs(settings: Settings) -> Sequence[ProviderConfig]:
-    """Return the configuration of each provider; their names differ, as the settings check.
+def provider_configs(settings: Settings, managed: ManagedProviders | None = None) -> Sequence[ProviderConfig]:
+    """Return the configuration of each provider; their names differ, as the settings and `managed` check.
 
     Runtimes are counted separately: the number of a runtime stands in its paths, see gatewayd-api(7).
     """
     places = {True: itertools.count(), False: itertools.count()}
-    return [
+    if managed is not None:
+        settings = settings.model_copy(
+            update={
+                "enable_openai_api": managed.is_enabled(ProviderFamily.OPENAI),
+                "enable_ollama_api": managed.is_enabled(ProviderFamily.OLLAMA),
+            }
+        )
+    configs = [
         _provider_config(each, next(places[each.kind == "ollama"]), settings)
         for each in settings.all_providers()
     ]
+    own = () if managed is None else managed.in_use()
+    return [
+        *configs,
+        *(managed_config(each, settings, next(places[each.kind == "ollama"])) for each in own),
+    ]
+
+
+def managed_config(provider: ManagedProvider, settings: Settings, index: int = 0) -> ProviderConfig:
+    """Return the configuration of a provider of the database; raises invalid_request for a wrong address."""
+    return ProviderConfig(
+        name=provider.name,
+        kind=SourceKind(provider.kind),
+        base_url=provider.base_url,
+        key=provider.key or None,
+        prefix=provider.prefix,
+        models=provider.models,
+        index=index,
+        connection_type=provider.connection_type or None,
+        connections=MANAGED_CONNECTIONS,
+        identity=identity_headers(settings),
+        timeouts=UpstreamTimeouts(
+            connect=settings.upstream_connect_timeout,
+            first_byte=settings.upstream_first_byte_timeout,
+            idle=settings.aiohttp_client_stream_idle_timeout or UNLIMITED,
+            total=settings.aiohttp_client_timeout,
+        ),
+    )
 
 
 def _provider_config(provider: Provider, index: int, settings: Settings) -> ProviderConfig:

@@ -1,6 +1,6 @@
 """The settings themselves: names, types, defaults and one sentence each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -386,13 +386,20 @@ class Settings(ConnectionFields, PageFields, PluginFields, RetrievalFields, Sign
 
     def all_providers(self) -> tuple[Provider, ...]:
         """Return the providers to use: the OpenAI lists, the tables, the Ollama list, in this order."""
+        switches = {
+            "openai_api_base_urls": self.enable_openai_api,
+            "ollama_base_urls": self.enable_ollama_api,
+        }
+        return tuple(provider for name, provider in self.listed_providers() if switches.get(name, True))
+
+    def listed_providers(self) -> Sequence[tuple[str, Provider]]:
+        """Return the providers of `all_providers` and those that are switched off, each with its setting."""
         hosted = from_openai_lists(self.openai_api_base_urls, self.openai_api_keys)
-        runtimes = from_ollama_list(self.ollama_base_urls)
-        return (
-            *(hosted if self.enable_openai_api else ()),
-            *self.providers,
-            *(runtimes if self.enable_ollama_api else ()),
-        )
+        return [
+            *(("openai_api_base_urls", each) for each in hosted),
+            *(("providers", each) for each in self.providers),
+            *(("ollama_base_urls", each) for each in from_ollama_list(self.ollama_base_urls)),
+        ]
 
     def runtime_values(self) -> Mapping[str, ConfiguredRuntime]:
         """Return the settings that administrators may change at run time; lists are joined by commas."""

@@ -76,6 +76,8 @@ QUESTIONS = {
     ("POST", f"{CHATS}/{{chat_id}}/messages/{{message_id}}/event"),
     ("POST", f"{EVENTS}/ticket"),
     ("POST", f"{SERVERS}/verify"),
+    ("POST", "/openai/verify"),
+    ("POST", "/ollama/verify"),
 }
 
 NUMBERS = itertools.count()

@@ -1,8 +1,6 @@
 """Route of `/v1/health`: the state of the daemon."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
 
 from aiohttp import web
 
@@ -10,46 +8,11 @@ from gatewayctl.wire import health as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import VERSION
 from gatewayd import ids
-from gatewayd.errors import GatewayError
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.transactions import control_reply, timestamp
+from gatewayd.http.daemon_state import DaemonFacts, DaemonMonitor, SourceStates
 from gatewayd.http.routes import Route
-
-
-class DaemonMonitor(Protocol):
-    """Monitors the database and the event loop."""
-
-    @property
-    def stalls(self) -> tuple[int, float]:
-        """Number of stalls of the event loop since the start, and the longest one in seconds."""
-        ...
-
-    async def database_problem(self) -> GatewayError | None:
-        """Return the failure of a database that does not answer in time, None for a working one."""
-        ...
-
-
-class SourceStates(Protocol):
-    """Lists the states of model sources; implemented by the catalogue."""
-
-    def source_states(self) -> Sequence[Mapping[str, object]]:
-        """Return name, number of models and last problem of each source."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonFacts:
-    """Facts about the daemon, determined at the start; None where another program does the work.
-
-    `find_recall` returns the lowest measured recall of an HNSW index with its ef_search, None without one.
-    `find_cache` returns the state of the vectors in memory.
-    """
-
-    extraction_sandbox: str | None = None
-    vector_index: str | None = None
-    find_recall: Callable[[], tuple[float, int] | None] = lambda: None
-    find_cache: Callable[[], Mapping[str, object] | None] = lambda: None
 
 
 class ControlHealthRoutes:

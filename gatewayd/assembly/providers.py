@@ -1,0 +1,61 @@
+"""The providers that administrators manage, beside those of the settings."""
+
+from collections.abc import Callable
+
+from gatewayd.assembly.accounts import signing_secret
+from gatewayd.assembly.sources import managed_config
+from gatewayd.catalog.providers.records import (
+    SETTINGS_PREFIX,
+    ConfiguredProviders,
+    ConfiguredSwitch,
+    ManagedProvider,
+    ProviderFamily,
+)
+from gatewayd.catalog.providers.service import ManagedProviders
+from gatewayd.settings import Provider, Settings
+from gatewayd.storage.providers import TortoiseProviders
+from gatewayd.upstream.sources.tester import SourceTester
+
+
+async def make_providers(settings: Settings, in_force: Callable[[], Settings]) -> ManagedProviders:
+    """Return the providers with their stored state loaded; `in_force` has the settings after a reload."""
+    tester = SourceTester(
+        lambda provider: managed_config(provider, in_force()),
+        lambda: in_force().aiohttp_client_timeout_model_list,
+    )
+    store = TortoiseProviders(signing_secret(settings).encode())
+    providers = ManagedProviders(store, tester, persistent=settings.enable_persistent_config)
+    providers.configure(configured_providers(settings))
+    await providers.load()
+    return providers
+
+
+def configured_providers(settings: Settings) -> ConfiguredProviders:
+    """Return the providers of the settings with their origins."""
+    origins = settings.origins
+    switches = {}
+    for family in ProviderFamily:
+        name = f"enable_{family.value}_api"
+        origin = origins[name]
+        value = getattr(settings, name)
+        switches[family] = ConfiguredSwitch(name.upper(), value, origin.text, origin.explicit)
+    found = []
+    for name, provider in settings.listed_providers():
+        origin = origins[name]
+        if name == "openai_api_base_urls" and not origin.explicit:
+            origin = origins["openai_api_keys"]
+        found.append(_managed(provider, origin.text))
+    return ConfiguredProviders(tuple(found), switches)
+
+
+def _managed(provider: Provider, origin: str) -> ManagedProvider:
+    return ManagedProvider(
+        id=f"{SETTINGS_PREFIX}{provider.name}",
+        name=provider.name,
+        kind=provider.kind,
+        base_url=str(provider.base_url),
+        key=provider.key.get_secret_value(),
+        prefix=provider.prefix,
+        models=tuple(provider.models),
+        origin=origin,
+    )

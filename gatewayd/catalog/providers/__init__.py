@@ -1,0 +1,1 @@
+"""Providers and runtimes as administrators manage them: records, forms, the service over their store."""

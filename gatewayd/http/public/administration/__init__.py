@@ -1,0 +1,1 @@
+"""Routes for administrators: providers, and the status of the gateway."""

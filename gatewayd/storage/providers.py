@@ -1,0 +1,71 @@
+"""Store of the providers of the database: one JSON value, whose keys are encrypted."""
+
+from typing import Any, Final
+
+from gatewayd.catalog.providers.records import ManagedProvider, ProviderFamily, StoredProviders
+from gatewayd.encryption import DecryptionError, TextCipher
+from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import decode, encode
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.upserts import upsert_rows
+from gatewayd.storage.tables.accounts import ValueRow
+
+VALUE_NAME: Final = "MODEL_PROVIDERS"
+DERIVATION_INFO: Final = b"gatewayd keys of providers"
+UNREADABLE: Final = "its key was encrypted with another secret: enter the key again"
+
+
+class TortoiseProviders:
+    """Implements `ProviderStore` of the catalog, in a row of the stored values."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._cipher = TextCipher(secret, DERIVATION_INFO)
+
+    async def load(self) -> StoredProviders:
+        """Return what is stored; nothing before the first change."""
+        with translate_errors("read the providers"):
+            row = await ValueRow.get_or_none(name=VALUE_NAME)
+        if row is None:
+            return StoredProviders()
+        found: dict[str, Any] = decode(row.value, "the providers")
+        enabled = {ProviderFamily(name): value for name, value in found["enabled"].items()}
+        return StoredProviders(tuple(map(self._record_of, found["providers"])), enabled, found["revision"])
+
+    async def save(self, stored: StoredProviders, *, at: int, by: str) -> None:
+        """Replace what is stored in one statement."""
+        value = {
+            "revision": stored.revision,
+            "enabled": {family.value: value for family, value in stored.enabled.items()},
+            "providers": [self._columns_of(each) for each in stored.providers],
+        }
+        columns = {
+            "name": VALUE_NAME,
+            "value": encode(value, "providers"),
+            "updated_at": at,
+            "updated_by": by,
+        }
+        async with write_transaction("store the providers"):
+            await upsert_rows(ValueRow, [columns], ["name"])
+
+    def _columns_of(self, provider: ManagedProvider) -> dict[str, Any]:
+        return {
+            "id": provider.id,
+            "name": provider.name,
+            "kind": provider.kind,
+            "base_url": provider.base_url,
+            "key": provider.unreadable_key or (self._cipher.encrypt(provider.key) if provider.key else ""),
+            "prefix": provider.prefix,
+            "models": list(provider.models),
+            "connection_type": provider.connection_type,
+            "is_active": provider.is_active,
+        }
+
+    def _record_of(self, columns: dict[str, Any]) -> ManagedProvider:
+        known = {**columns, "models": tuple(columns["models"])}
+        if not known["key"]:
+            return ManagedProvider(**known)
+        try:
+            return ManagedProvider(**{**known, "key": self._cipher.decrypt(known["key"])})
+        except DecryptionError:
+            unreadable = {"key": "", "unreadable_key": known["key"], "problem": UNREADABLE}
+            return ManagedProvider(**{**known, **unreadable})

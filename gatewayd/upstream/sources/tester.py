@@ -1,0 +1,63 @@
+"""Check and test of a provider that an administrator enters, with the client that chats use."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+
+import orjson
+
+from gatewayd.catalog.interfaces import RuntimeSource
+from gatewayd.catalog.providers.records import ManagedProvider, ProviderOffer
+from gatewayd.deadlines import TimeLimit
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.sources.config import ProviderConfig
+from gatewayd.upstream.sources.factory import open_source
+
+MAX_VERSION_BYTES = 64 * 1024
+"""Maximum number of bytes of a runtime's version."""
+
+ConfigOf = Callable[[ManagedProvider], ProviderConfig]
+
+
+class SourceTester:
+    """Implements `ProviderTester`; `config_of` adds the timeouts of the settings."""
+
+    def __init__(self, config_of: ConfigOf, deadline: Callable[[], float]) -> None:
+        self._config_of = config_of
+        self._deadline = deadline
+
+    def validate(self, provider: ManagedProvider) -> None:
+        """Raise invalid_request naming `base_url`, `key` or `name`."""
+        self._config_of(provider)
+
+    async def test(self, provider: ManagedProvider) -> ProviderOffer:
+        """Request the models, and the version of a runtime; raises GatewayError with what failed."""
+        source = open_source(self._config_of(provider))
+        seconds = self._deadline()
+        try:
+            async with TimeLimit(seconds):
+                models = await source.list_models()
+                version = await _version(source) if isinstance(source, RuntimeSource) else None
+        except TimeoutError as error:
+            raise GatewayError(
+                ErrorKind.TIMEOUT,
+                f"cannot list the models of provider {provider.name!r}: no answer within {seconds:g} s",
+            ) from error
+        finally:
+            await source.close()
+        return ProviderOffer(tuple(model.upstream_id for model in models), version)
+
+
+async def _version(source: RuntimeSource) -> str | None:
+    """Return the version that a runtime tells; None when it tells none."""
+    data = bytearray()
+    async with aclosing(await source.forward("GET", "/api/version", None)) as answer:
+        async for part in answer:
+            data += part
+            if len(data) > MAX_VERSION_BYTES:
+                return None
+    try:
+        found = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    version = found.get("version") if isinstance(found, dict) else None
+    return version if isinstance(version, str) else None

@@ -1,0 +1,184 @@
+"""Tests for gatewayd.catalog.providers.service."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gatewayd.catalog.providers.records import (
+    MASK,
+    ConfiguredProviders,
+    ManagedProvider,
+    ProviderFamily,
+    ProviderForm,
+    StoredProviders,
+)
+from gatewayd.errors import ErrorKind, GatewayError
+from tests.fakes.providers.managed import LOCKED, FakeTester, MemoryProviderStore, configured, managed
+
+OPENAI, OLLAMA = ProviderFamily.OPENAI, ProviderFamily.OLLAMA
+HELD = ManagedProvider("p1", "acme", "openai", "https://acme.test/v1", key="held-key")
+
+
+def held_store(*others: ManagedProvider) -> MemoryProviderStore:
+    return MemoryProviderStore(StoredProviders((HELD, *others), {}, 4))
+
+
+def form(*providers: ManagedProvider, **more: Any) -> ProviderForm:
+    return ProviderForm(OPENAI, providers, **more)
+
+
+async def refused(wanted: ProviderForm, **more: Any) -> GatewayError:
+    store = held_store()
+    service = await managed(store, **more)
+    with pytest.raises(GatewayError) as caught:
+        await service.replace(wanted, by="a")
+    assert store.saves == []
+    return caught.value
+
+
+async def test_providers_of_the_settings_come_first_and_are_never_stored() -> None:
+    store = held_store()
+    service = await managed(store)
+    assert [each.name for each in service.show(OPENAI).providers] == ["hosted", "acme"]
+    shown = service.show(OPENAI)
+    masked = [replace(each, key=MASK) for each in shown.providers]
+    await service.replace(form(*masked), by="a")
+    assert store.stored.providers == (HELD,)
+    assert store.saves == ["a"]
+
+
+async def test_a_change_is_used_at_once_and_a_mask_keeps_the_key() -> None:
+    store, used = held_store(), []
+    service = await managed(store)
+    service.on_change = lambda: used.append([each.name for each in service.in_use()])
+    added = ManagedProvider("", "", "openai", "https://new.test", key="n")
+    shown = await service.replace(form(replace(HELD, key=MASK, name="renamed"), added), by="a")
+    assert used == [["renamed", "new.test"]]
+    assert store.stored.providers[0].key == "held-key"
+    assert (shown.revision, shown.providers[-1].id != "") == (5, True)
+
+
+async def test_entries_without_an_id_stand_for_the_provider_at_their_address() -> None:
+    store = held_store()
+    service = await managed(store)
+    bare = [
+        ManagedProvider("", "", "openai", LOCKED.base_url),
+        ManagedProvider("", "", "openai", HELD.base_url, key=MASK),
+    ]
+    await service.replace(form(*bare), by="a")
+    assert store.stored.providers == (HELD,)
+
+
+async def test_a_key_does_not_go_to_another_host() -> None:
+    error = await refused(form(replace(HELD, key=MASK, base_url="https://evil.test/v1")))
+    assert (error.kind, error.param) == (ErrorKind.INVALID_REQUEST, "key")
+    service = await managed(held_store())
+    with pytest.raises(GatewayError, match="enter it again"):
+        await service.test(replace(HELD, key=MASK, base_url="http://acme.test/v1"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"base_url": "https://other.test"}, ErrorKind.CONFLICT),
+        ({"key": "another"}, ErrorKind.CONFLICT),
+        ({"is_active": False}, ErrorKind.CONFLICT),
+        ({"models": ("m",)}, ErrorKind.CONFLICT),
+        ({"id": "settings:gone"}, ErrorKind.INVALID_REQUEST),
+    ],
+)
+async def test_providers_of_the_settings_cannot_be_changed(changed: Any, kind: ErrorKind) -> None:
+    assert (await refused(form(replace(LOCKED, **{"key": MASK, **changed})))).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("provider", "param"),
+    [
+        (ManagedProvider("", "hosted", "openai", "https://x.test"), "name"),
+        (ManagedProvider("", "x", "openai", "ftp://x.test"), "base_url"),
+        (ManagedProvider("", "x", "openai", "https://u:p@x.test"), "base_url"),
+        (ManagedProvider("", "x", "openai", "https://x.test", key="a b"), "key"),
+        (ManagedProvider("", "x", "openai", "https://x.test", key=MASK), "key"),
+    ],
+)
+async def test_a_wrong_provider_changes_nothing(provider: ManagedProvider, param: str) -> None:
+    assert (await refused(form(provider))).param == param
+
+
+async def test_two_providers_cannot_have_one_name() -> None:
+    twice = ManagedProvider("", "x", "openai", "https://x.test")
+    assert (await refused(form(twice, twice))).param == "name"
+
+
+async def test_of_two_administrators_the_later_one_is_told() -> None:
+    store = held_store()
+    service = await managed(store)
+    wanted = [form(ManagedProvider("", f"n{n}", "openai", "https://x.test"), revision=4) for n in range(2)]
+    found = await asyncio.gather(*(service.replace(each, by="a") for each in wanted), return_exceptions=True)
+    (failed,) = [each for each in found if isinstance(each, GatewayError)]
+    assert (failed.kind, failed.param, len(store.saves)) == (ErrorKind.CONFLICT, "revision", 1)
+
+
+async def test_the_families_do_not_touch_each_other() -> None:
+    runtime = ManagedProvider("r1", "near", "ollama", "http://near.test")
+    store = held_store(runtime)
+    service = await managed(store)
+    await service.replace(form(), by="a")
+    assert store.stored.providers == (runtime,)
+    assert service.show(OLLAMA).providers == (runtime,)
+
+
+async def test_the_switch_follows_the_runtime_settings() -> None:
+    service = await managed(held_store(), given=configured(enabled=True, explicit=True))
+    await service.replace(form(HELD, enabled=False), by="a")
+    assert not service.is_enabled(OPENAI)
+    assert service.in_use() == []
+    fixed = {"persistent": False, "given": configured(enabled=True, explicit=True)}
+    error = await refused(form(HELD, enabled=False), **fixed)
+    assert (error.kind, error.param) == (ErrorKind.CONFLICT, "ENABLE_OPENAI_API")
+    assert "environment ENABLE_OPENAI_API sets it" in error.message
+
+
+async def test_a_stored_switch_waits_while_the_settings_fix_it() -> None:
+    store = MemoryProviderStore(StoredProviders((), {OPENAI: False}, 1))
+    service = await managed(store, persistent=False, given=configured(enabled=True, explicit=True))
+    assert service.is_enabled(OPENAI)
+    service.configure(configured(enabled=True, explicit=False))
+    assert not service.is_enabled(OPENAI)
+
+
+async def test_a_name_that_the_settings_take_later_puts_the_stored_provider_out_of_use() -> None:
+    service = await managed(held_store())
+    service.configure(ConfiguredProviders((replace(LOCKED, name="acme"),)))
+    assert service.in_use() == []
+    assert "settings" in service.problems()["p1"]
+
+
+async def test_an_unreadable_key_stays_until_another_is_entered() -> None:
+    locked = replace(HELD, key="", unreadable_key="sealed:1:x", problem="enter the key again")
+    store = MemoryProviderStore(StoredProviders((locked,), {}, 1))
+    service = await managed(store)
+    assert service.in_use() == []
+    await service.replace(form(replace(HELD, key=MASK)), by="a")
+    assert store.stored.providers[0].unreadable_key == "sealed:1:x"
+    with pytest.raises(GatewayError, match="enter the key again"):
+        await service.test(replace(HELD, key=MASK))
+    await service.replace(form(replace(HELD, key="new")), by="a")
+    assert [each.key for each in service.in_use()] == ["new"]
+
+
+async def test_a_stored_provider_that_is_no_longer_accepted_is_not_used() -> None:
+    store = MemoryProviderStore(StoredProviders((replace(HELD, base_url="ftp://x"),), {}, 1))
+    service = await managed(store)
+    assert service.in_use() == []
+    assert "base_url" in service.problems()["p1"]
+
+
+async def test_a_test_uses_the_stored_key_of_either_kind() -> None:
+    tester = FakeTester()
+    service = await managed(held_store(), tester)
+    assert (await service.test(replace(HELD, key=MASK))).models == ("m-1", "m-2")
+    await service.test(ManagedProvider("", "", "openai", LOCKED.base_url, key=MASK))
+    assert [each.key for each in tester.tested] == ["held-key", "file-key"]
