@@ -1,6 +1,9 @@
 """One gateway and one browser for the tests of the page; each test has a context of its own."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
@@ -26,17 +29,49 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield opened
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Return Chromium. Not for the session: while its driver runs no other test may run an event loop."""
-    started = running_browser()
+class BrowserKeeper:
+    """Chromium from the first test that wants it to the last test of this folder.
+
+    While its driver runs no other test may run an event loop, so that it is not kept for the session.
+    """
+
+    def __init__(self) -> None:
+        self._running = ExitStack()
+        self._browser: Browser | None = None
+
+    def get(self) -> Browser:
+        """Return the running browser."""
+        if self._browser is None:
+            self._browser = self._running.enter_context(running_browser())
+        return self._browser
+
+    def close(self) -> None:
+        """End it."""
+        self._browser = None
+        self._running.close()
+
+
+KEEPER = BrowserKeeper()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[Any]:
+    """End the browser before a test of another folder."""
     try:
-        opened = started.__enter__()
+        return (yield)
+    finally:
+        if nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent):
+            KEEPER.close()
+
+
+@pytest.fixture
+def browser() -> Browser:
+    """Return Chromium."""
+    try:
+        return KEEPER.get()
     except ChromiumMissingError as error:
         missing("Chromium", str(error))
         raise
-    yield opened
-    started.__exit__(None, None, None)
 
 
 @pytest.fixture
