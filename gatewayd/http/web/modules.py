@@ -10,7 +10,9 @@ from gatewayd.http.web.assets import PageAssets, suffix_of
 MAIN: Final = "#app/main"
 """The module that starts the page."""
 
-STATIC_IMPORT: Final = re.compile(r"""(?:\bfrom|\bimport)\s*["']([^"']+)["']""")
+STATIC_IMPORT: Final = re.compile(
+    r"""(?:^|[;}])\s*(?:import|export)\s*(?:[\w*{][^"'();=]*\bfrom\s*)?["']([^"']+)["']""", re.MULTILINE
+)
 """Pattern of an import that is loaded with its module; `import("...")` is none."""
 
 

@@ -33,13 +33,31 @@ def test_what_a_view_needs_at_once() -> None:
     assert not any(name.startswith(("vendor/temml", "vendor/highlight", "app/account")) for name in needed)
 
 
+def test_imports_are_told_from_other_words() -> None:
+    source = """/** import the "#app/comment" of others */
+import { a,
+  b } from "#app/a";
+export { c } from '#app/c';
+import "#app/only";var x=1;import{d}from"preact/hooks";export{e}from"@preact/signals";
+import * as all from "marked";
+const key = t("sidebar.import"), other = "from", y = import("#app/later");
+menu({ label: t("sidebar.import") && { label: t("sidebar.export") } });
+"""
+    assert STATIC_IMPORT.findall(source) == [
+        *("#app/a", "#app/c", "#app/only", "preact/hooks", "@preact/signals", "marked")
+    ]
+    scripts = [file for file in NAMES.values() if file.endswith(("js", "mjs"))]
+    everywhere = {name for file in scripts for name in STATIC_IMPORT.findall(ASSETS.text(file))}
+    assert {"preact", "preact/hooks", "@preact/signals-core", "#app/core/html"} <= everywhere
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_import_what_exists_by_name(module: str) -> None:
     """The routes name views, which are checked when all of them are there."""
     text = SOURCES[module].decode()
     dynamic = [] if module == "app/routes.js" else DYNAMIC_IMPORT.findall(text)
     for name in [*STATIC_IMPORT.findall(text), *dynamic]:
-        assert name in NAMES or name == "#app/sidebar/view", f"{module} imports {name}"
+        assert name in NAMES, f"{module} imports {name}"
 
 
 def test_vendored_files_are_the_published_ones() -> None:
