@@ -2,7 +2,7 @@
  * Dialogs: one above the page at a time, each a promise of its answer.
  */
 import { signal } from "@preact/signals";
-import { html, useEffect, useId, useRef, useState } from "#app/core/html";
+import { html, useId, useLayoutEffect, useRef, useState } from "#app/core/html";
 import { isComposing } from "#app/core/composing";
 import { t } from "#app/core/messages";
 
@@ -37,7 +37,8 @@ function OpenDialog({ dialog }) {
     else document.querySelector("main")?.focus();
     dialog.resolve(answer);
   };
-  useEffect(() => element.current.showModal(), []);
+  // Before the next key press, which would go to the page behind.
+  useLayoutEffect(() => element.current.showModal(), []);
   const onCancel = (event) => {
     event.preventDefault();
     finish(undefined);

@@ -1,7 +1,7 @@
 /**
  * Tabs, and dialogs that a view keeps open itself.
  */
-import { html, useEffect, useId, useRef } from "#app/core/html";
+import { html, useId, useLayoutEffect, useRef } from "#app/core/html";
 
 /**
  * A row of tabs and the panel of the chosen one. Arrows move between them.
@@ -40,7 +40,7 @@ export function Tabs({ label, tabs, value, onChange }) {
 export function Dialog({ title, onClose, wide = false, children }) {
   const element = useRef(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const opener = document.activeElement;
     element.current.showModal();
     return () => (opener?.isConnected ? opener.focus() : document.querySelector("main")?.focus());
