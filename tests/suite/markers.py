@@ -57,6 +57,7 @@ PROCESSES = (
     "gatewayd/vectors/models/test_reranker.py",
     "gatewayd/vectors/test_local.py",
     "gatewayd/vectors/test_process.py",
+    "page/test_chat_modules.py",
     "plugins/",
     "test_backup_documented.py",
     "test_ci_run.py",

@@ -20,6 +20,7 @@ async function start() {
     return;
   }
   render(html`<${Shell} />`, root);
+  import("#app/chat/attention").then(({ startAttention }) => startAttention());
   installServiceWorker().catch((error) => console.warn("no service worker:", error));
 }
 

@@ -15,15 +15,15 @@ export function Outlet({ path }) {
   const [loaded, setLoaded] = useState({});
   useEffect(() => {
     let isCurrent = true;
-    const keep = (state) => isCurrent && setLoaded({ pattern: found.pattern, ...state });
+    const keep = (state) => isCurrent && setLoaded({ loader: found.loader, ...state });
     found?.loader().then((module) => keep({ View: module.default }), (error) => reloadOnce(error) || keep({ error }));
     return () => {
       isCurrent = false;
     };
-  }, [found?.pattern]);
+  }, [found?.loader]);
+  // Two addresses with one loader have one view, which stays.
   if (!found) return html`<${Unknown} />`;
-  if (loaded.pattern !== found.pattern) {
-    // Two addresses of one view: it stays, and gets its new parameters when they are known to be its own.
+  if (loaded.loader !== found.loader) {
     return html`<div class="view"><${Skeleton} /></div>`;
   }
   if (loaded.error) return html`<${Failed} error=${loaded.error} />`;

@@ -1,9 +1,11 @@
 /**
  * Every address of the page with the module of its view, which is loaded when somebody goes there.
  */
+const chat = () => import("#app/chat/view");
+
 export const ROUTES = [
-  ["/", () => import("#app/chat/view")],
-  ["/c/:id", () => import("#app/chat/view")],
+  ["/", chat],
+  ["/c/:id", chat],
   ["/s/:id", () => import("#app/chat/shared")],
   ["/auth", () => import("#app/signin/view")],
   ["/overview", () => import("#app/sidebar/overview")],
