@@ -1,5 +1,6 @@
 """What people do in the chat, for the tests."""
 
+import re
 import uuid
 from typing import Any
 
@@ -18,6 +19,8 @@ def choose(page: Page, model: str) -> None:
     """Choose a model in the picker."""
     page.get_by_role("button", name="Model:").click()
     page.get_by_role("searchbox", name="Search models").fill(model)
+    # The models may still be on their way.
+    page.locator(".model-choice", has_text=re.compile(model, re.IGNORECASE)).wait_for()
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name=f"Model: {model}")).to_be_visible()
 
