@@ -31,6 +31,7 @@ PAGE_SIZE: Final = 30
 MAX_BATCH_BYTES: Final = 8 * 2**20
 WAIT_QUERY: Final = {"wait": "Seconds to wait for a file that is being processed, 300 at most."}
 REMOVAL_QUERY: Final = {"delete_file": "With false, the file itself is not deleted."}
+SHOW_QUERY: Final = {"files": "With false, files is null unless the collection is empty."}
 RESET_QUERY: Final = {"include_directories": "With false, the directories are not removed."}
 _row = RouteGroup(PREFIX, "knowledge").row
 
@@ -117,17 +118,18 @@ class KnowledgeRoutes:
         note_grants(request, made.name, made.grants, id=made.id)
         return json_reply(render_collection(made))
 
-    @answers(documents.whole_collection)
+    @answers(documents.whole_collection, query=SHOW_QUERY)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer Knowledge with `files` and `write_access`; 404 for a collection that the caller may not
         read.
 
-        `files` is null when there are over 10,000, and in the replies to changes when there are over 1000:
-        `/{id}/files` lists them.
+        `files` is null when there are over 10,000 or with `?files=false`, and in the replies to changes when
+        there are over 1000: `/{id}/files` lists them.
         """
         caller = actor(request)
         found = await self._collections.get(caller, _id(request))
-        return await self._replies.whole(caller, found, limit=MAX_FILES_SHOWN)
+        with_files = parse_flag(request.query, "files", default=True)
+        return await self._replies.whole(caller, found, limit=MAX_FILES_SHOWN if with_files else 0)
 
     @answers(documents.whole_collection)
     async def change(self, request: web.Request) -> web.StreamResponse:

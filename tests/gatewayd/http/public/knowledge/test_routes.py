@@ -152,6 +152,8 @@ async def test_a_file_comes_in(site: DocumentsSite) -> None:
             {name: file[name] for name in ("id", "hash", "meta", "created_at", "updated_at")}
         ]
         assert added["write_access"] is True
+    short = await site.ok("GET", f"{KNOWLEDGE}/{made['id']}?files=false")
+    assert (short["files"], short["file_count"]) == (None, 1)
     assert (await site.ok("GET", f"{KNOWLEDGE}/"))["items"][0]["file_count"] == 1
 
 
