@@ -65,6 +65,10 @@ class Invitations:
         """Return the invitations that were not used yet, oldest first."""
         return await self._tokens.list(LinkKind.INVITATION)
 
+    async def find_by_token(self, token: str) -> OneTimeLink:
+        """Return an invitation, which stays unused; raise invalid_request for a token that does not work."""
+        return await self._tokens.find(LinkKind.INVITATION, token)
+
     async def revoke(self, link_id: str) -> OneTimeLink:
         """Delete an unused invitation and return it; raise not_found without it."""
         return await self._tokens.revoke(LinkKind.INVITATION, link_id)

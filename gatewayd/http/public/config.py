@@ -67,6 +67,11 @@ class ClientConfig:
             if await self._users.count() == 0:
                 body["onboarding"] = True
             return body
+        body["ui"] = {
+            "pending_user_overlay_title": self._runtime.text("PENDING_USER_OVERLAY_TITLE"),
+            "pending_user_overlay_content": self._runtime.text("PENDING_USER_OVERLAY_CONTENT"),
+            "response_watermark": self._runtime.text("RESPONSE_WATERMARK"),
+        }
         if actor.is_verified:
             body["features"]["enable_api_keys"] = self._runtime.flag("ENABLE_API_KEYS")
             # No model is preselected; clients of Open WebUI expect the key.

@@ -96,6 +96,11 @@ def created_invitation() -> dict[str, Any]:
     return extended(invitation, token=TEXT, url=TEXT)
 
 
+def shown_invitation() -> dict[str, Any]:
+    """Return the schema of an invitation for the person who has its token."""
+    return record(email=TEXT, expires_at=SECONDS)
+
+
 def added_account() -> dict[str, Any]:
     """Return the schema of an account that an administrator created, with a token for it."""
     return extended(account, token=TEXT, token_type={"const": "Bearer"})

@@ -28,7 +28,8 @@ def client_config() -> dict[str, Any]:
         enable_login_form=BOOLEAN,
         enable_websocket=BOOLEAN,
     )
-    more = {"onboarding": TRUE, "default_models": {"type": "null"}, "permissions": permissions}
+    ui = record(pending_user_overlay_title=TEXT, pending_user_overlay_content=TEXT, response_watermark=TEXT)
+    more = {"ui": ui, "onboarding": TRUE, "default_models": {"type": "null"}, "permissions": permissions}
     return record(
         more,
         status=TRUE,

@@ -49,7 +49,7 @@ class AcceptBody(BaseModel):
 
 
 class LinkBody(BaseModel):
-    """The token of a sign-in link."""
+    """The token of a sign-in link or of an invitation."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -93,6 +93,16 @@ class InvitationRoutes:
                 "Accept an invitation",
                 request=AcceptBody,
                 tag="invitations",
+            ),
+            Route(
+                "POST",
+                f"{INVITATIONS}/show",
+                self.show,
+                public,
+                "Show an invitation by its token",
+                request=LinkBody,
+                tag="invitations",
+                asks=True,
             ),
             Route(
                 "DELETE",
@@ -155,6 +165,16 @@ class InvitationRoutes:
             raise
         audit_session(request, "invitation accepted", user.email, role=user.role, invitation=link.id)
         return await self._replies.open(request, user, SessionOrigin(SignInMethod.INVITATION))
+
+    @answers(accounts.shown_invitation)
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """`{"token"}` -> `{"email", "expires_at"}`; `email` is "" for an invitation of any address.
+
+        The invitation stays unused. 400 with the code `invalid_link` for a token that does not work.
+        """
+        form = await read_model(request, LinkBody)
+        link = await self._invitations.find_by_token(form.token)
+        return json_reply({"email": link.email, "expires_at": link.expires_at}, headers=NO_STORE)
 
     @answers(accounts.session)
     async def link(self, request: web.Request) -> web.StreamResponse:

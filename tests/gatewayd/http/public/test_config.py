@@ -48,4 +48,7 @@ async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
     known = await config.describe(make_actor(role=Role.USER))
     assert known["features"]["enable_api_keys"] is accounts.runtime.flag("ENABLE_API_KEYS")
     assert known["permissions"] == accounts.permissions.defaults()
-    assert (await config.describe(make_actor(role=Role.PENDING))).keys() == STRANGER
+    await accounts.runtime.set({"PENDING_USER_OVERLAY_TITLE": "Soon"}, by="test")
+    pending = await config.describe(make_actor(role=Role.PENDING))
+    assert pending.keys() == STRANGER | {"ui"}
+    assert pending["ui"]["pending_user_overlay_title"] == "Soon"

@@ -48,10 +48,17 @@ async def test_an_invitation_is_shown_once_and_accepted_once(
         (listed,) = await site.get_ok(BASE, site.admin)
         assert listed == {name: value for name, value in made.items() if name not in {"token", "url"}}
         assert (listed["created_by"], listed["expires_at"] - listed["created_at"]) == (site.admin.id, 60)
-        form = {"token": made["token"], "name": "Ada", "password": "a long password"}
+        token = {"token": made["token"]}
+        for _ in range(2):
+            shown = await site.post_ok(f"{BASE}/show", None, token)
+            assert shown == {"email": "ada@example.org", "expires_at": made["expires_at"]}
+        form = {**token, "name": "Ada", "password": "a long password"}
         session = await site.post_ok(f"{BASE}/accept", None, form)
-        status, answer = await site.call("POST", f"{BASE}/accept", None, form)
-    assert (status, answer["error"]["code"]) == (400, "invalid_link")
+        refused = [
+            await site.call("POST", f"{BASE}/{verb}", None, body)
+            for verb, body in (("accept", form), ("show", token), ("show", {"token": "x"}))
+        ]
+    assert {(status, answer["error"]["code"]) for status, answer in refused} == {(400, "invalid_link")}
     assert (session["email"], session["role"]) == ("ada@example.org", "user")
     (own,) = await site.accounts.sessions.list(session["id"])
     assert own.origin.method == "invitation"
