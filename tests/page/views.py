@@ -9,7 +9,9 @@ from typing import Final
 from tests.page.site import Site, wait_until
 
 APP: Final = Path(__file__).parents[2] / "gatewayd" / "web" / "page" / "app"
-ROW: Final = re.compile(r'\["([^"]+)", \(\) => import\("#(app/[^"]+)"\)\]')
+ROW: Final = re.compile(r'\["([^"]+)", (?:chat|\(\) => import\("#(app/[^"]+)"\))\]')
+CHAT: Final = "app/chat/view"
+"""The module that two rows share."""
 SETTINGS: Final = ("/settings/account", "/settings/interface")
 
 ANSWER: Final = """# A heading
@@ -44,7 +46,8 @@ class View:
 
 def routes() -> list[View]:
     """Return the routes of the page, the parts of the settings among them, and an address without a view."""
-    found = [View(*row) for row in ROW.findall((APP / "routes.js").read_text())]
+    rows = ROW.findall((APP / "routes.js").read_text())
+    found = [View(pattern, module or CHAT) for pattern, module in rows]
     settings = next(view for view in found if view.pattern.startswith("/settings"))
     named = [View(path, settings.module) for path in SETTINGS]
     return [*(view for view in found if view is not settings), *named, View("/admin/absent", "app/outlet")]
