@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.settings import SettingDescription, Settings, changed_settings, definitions, load
-from gatewayd.settings.definitions import provider_fields
+from gatewayd.settings.definitions import TABLES, table_fields
 from gatewayd.settings.documents import render_sample, update_manual
 
 ROOT = Path(__file__).parents[1]
@@ -51,14 +51,14 @@ def test_the_page_describes_the_setting(setting: SettingDescription) -> None:
     assert ("Applied by a reload." in text) is setting.reloadable
 
 
-@pytest.mark.parametrize("name", [name for name, _, _ in provider_fields()])
+@pytest.mark.parametrize("name", [name for table in TABLES for name, _, _ in table_fields(table)])
 def test_the_page_describes_the_keys_of_providers(name: str) -> None:
     assert "Takes " in item(name)
 
 
 @each_setting
 def test_the_sample_has_the_setting_once(setting: SettingDescription) -> None:
-    pattern = r"^#\[\[providers\]\]$" if setting.name == "providers" else rf"^#{setting.name} = "
+    pattern = rf"^#\[\[{setting.name}\]\]$" if setting.name in TABLES else rf"^#{setting.name} = "
     assert len(re.findall(pattern, SAMPLE.read_text(), re.MULTILINE)) == 1
 
 
@@ -69,15 +69,17 @@ def test_the_sample_changes_nothing() -> None:
 
 
 def test_the_sample_shows_the_defaults(tmp_path: Path) -> None:
-    """With its settings uncommented, all but the example of a provider, it still changes nothing."""
-    before_example, example = SAMPLE.read_text().split("#[[providers]]\n")
-    after_example = example.split("\n\n", 1)[1]
+    """With its settings uncommented, all but the examples of providers, it still changes nothing."""
+    text = SAMPLE.read_text()
+    for table in TABLES:
+        before_example, example = text.split(f"#[[{table}]]\n")
+        text = f"{before_example}\n{example.split(chr(10) * 2, 1)[1]}"
     path = tmp_path / "gatewayd.toml"
-    path.write_text(re.sub(r"(?m)^#(?=[a-z0-9_]+ = )", "", f"{before_example}\n{after_example}"))
-    assert set(tomllib.loads(path.read_text())) == set(definitions()) - {"providers"}
+    path.write_text(re.sub(r"(?m)^#(?=[a-z0-9_]+ = )", "", text))
+    assert set(tomllib.loads(path.read_text())) == set(definitions()) - TABLES.keys()
     settings = load(path, {})
     assert changed_settings(settings, Settings()) == []
-    assert all(origin.explicit for name, origin in settings.origins.items() if name != "providers")
+    assert all(origin.explicit for name, origin in settings.origins.items() if name not in TABLES)
 
 
 def test_the_examples_of_a_provider_can_be_used(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from gatewayd.pipeline import embeddings as batches
 from gatewayd.pipeline.documents import model_info
 from gatewayd.pipeline.runs import message_builder
 from gatewayd.settings import definitions, load
-from gatewayd.settings.definitions import provider_fields
+from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
 from gatewayd.upstream.sources import failures, provider_client
 from gatewayd.upstream.sources.anthropic import BETA_FIELDS
@@ -294,7 +294,7 @@ def test_settings_that_the_page_names_exist() -> None:
     keys = {"kind", "prefix", "connections", "connect_timeout", "stream_idle_timeout", "timeout"}
     assert missing(settings | keys) == []
     assert settings <= set(definitions())
-    assert keys <= {name for name, _, _ in provider_fields()}
+    assert keys <= {name for name, _, _ in table_fields("providers")}
 
 
 LIMITS = {

@@ -158,36 +158,6 @@ def texts() -> dict[str, str]:
     return {name: text.replace(r"\-", "-").replace(r"\(aq", "'") for name, text in joined.items()}
 
 
-SIGN_IN = r"(?:sign|log)(?:s|ging|ing)?[ -]in"
-PROVIDER = r"(?:(?:the|an|their|your|its) )?(?:identity )?provider"
-PROMISES = re.compile(
-    rf"(?i){SIGN_IN}(?: to it)? (?:by|through|with|via|at) {PROVIDER}\b|{SIGN_IN} provider"
-    rf"|provider's {SIGN_IN}|single sign-on|\bSSO\b"
-)
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "people sign in to it by the provider",
-        "They log in via their identity provider.",
-        "the subject of the provider's sign-in",
-        "name of the sign-in provider",
-        "with single sign-on",
-    ],
-)
-def test_sentences_that_promise_sign_in_are_found(sentence: str) -> None:
-    assert PROMISES.search(sentence)
-
-
-def test_no_page_promises_sign_in_through_a_provider() -> None:
-    for name, text in texts().items():
-        found = {match[0].lower() for match in PROMISES.finditer(text)}
-        assert found <= {"sign-in through an identity provider"}, name
-        assert not found or "There is no sign-in through an identity provider" in text, name
-    assert "There is no sign-in through an identity provider" in texts()["gatewayd-scim.7"]
-
-
 async def test_the_first_byte_is_waited_for_twice() -> None:
     loop = asyncio.get_running_loop()
     before = loop.time()

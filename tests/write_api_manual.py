@@ -164,6 +164,7 @@ TAIL: Final = r""".Sh SEE ALSO
 .Xr gatewayd-documents 7 ,
 .Xr gatewayd-plugins 7 ,
 .Xr gatewayd-scim 7 ,
+.Xr gatewayd-signin 7 ,
 .Xr gatewayd 8
 .Rs
 .%A P. Hunt

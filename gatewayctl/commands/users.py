@@ -17,6 +17,7 @@ from gatewayctl.wire.users import (
     RoleName,
     User,
     UserChange,
+    UserIdentity,
     UserSession,
     UserWritten,
 )
@@ -50,6 +51,18 @@ DETAIL: View[User] = View(
 WRITTEN: View[UserWritten] = View(name=lambda user: user.email, columns={})
 SECRET: View[UserWritten] = View(name=lambda user: user.password or user.email, columns={})
 
+IDENTITY_ROWS: View[UserIdentity] = View(
+    name=lambda found: found.provider,
+    columns={
+        "PROVIDER": lambda found: found.provider,
+        "EMAIL": lambda found: found.email,
+        "SUBJECT": lambda found: found.subject,
+        "PROVISIONING ID": lambda found: found.provisioning_id,
+        "ISSUER": lambda found: found.issuer,
+        "LINKED": lambda found: found.linked_at,
+        "LAST SIGN-IN": lambda found: found.used_at,
+    },
+)
 SESSION_ROWS: View[UserSession] = View(
     name=lambda found: found.id,
     columns={
@@ -276,6 +289,23 @@ def sign_in_link(
     if expires is not None:
         request.expires_in = parse_duration(expires)
     session.show(session.client.call(routes.CREATE_SIGN_IN_LINK, user, body=request), SIGN_IN_LINK)
+
+
+@noun.verb("identities", "gatewayctl user identities ada@example.org")
+def list_identities(session: Session, user: UserRef) -> None:
+    """List the identity providers by which a user has signed in, or that they have linked."""
+    session.show_all(session.client.call(routes.LIST_IDENTITIES, user).identities, IDENTITY_ROWS)
+
+
+@noun.verb("remove-identity", "gatewayctl user remove-identity ada@example.org oidc")
+def remove_identity(
+    session: Session,
+    user: UserRef,
+    provider: Annotated[str, typer.Argument(help="Name of the identity provider.", show_default=False)],
+    dry_run: DryRun = False,
+) -> None:
+    """Unlink a user from an identity provider; sessions that began there end."""
+    show_written(session, session.client.call(routes.REMOVE_IDENTITY, user, provider, dry_run=dry_run))
 
 
 @noun.verb("sessions", "gatewayctl user sessions ada@example.org")

@@ -82,6 +82,16 @@ CREATE_SIGN_IN_LINK: Final = _post(
     invitations.SignInAddress,
     "Create a sign-in link of a user",
 )
+LIST_IDENTITIES: Final = _get(
+    "/v1/users/{ref}/identities", users.IdentityList, "List the identity providers of a user"
+)
+REMOVE_IDENTITY: Final = _write(
+    "DELETE",
+    "/v1/users/{ref}/identities/{provider}",
+    NoBody,
+    users.UserWritten,
+    "Unlink a user from a sign-in provider",
+)
 UNLINK_USER: Final = _write(
     "POST", "/v1/users/{ref}/unlink", scim.Unlink, users.UserWritten, "Unlink a user from a provider's id"
 )

@@ -75,6 +75,24 @@ class PasswordChange(Request):
     generate_password: bool = False
 
 
+class UserIdentity(Reply):
+    """A link of a user to a person at an identity provider."""
+
+    provider: str
+    issuer: str
+    subject: str
+    provisioning_id: str = ""
+    email: str = ""
+    linked_at: str | None = None
+    used_at: str | None = None
+
+
+class IdentityList(Reply):
+    """The links of a user to identity providers."""
+
+    identities: list[UserIdentity]
+
+
 class UserSession(Reply):
     """A session of a user: one sign-in.
 

@@ -139,6 +139,10 @@ class Sessions:
         """Return the valid sessions of a user, newest first."""
         return await self._store.list(user_id, after=self._clock())
 
+    async def find(self, session_id: str) -> StoredSession | None:
+        """Return the session with this id, None for one without a row."""
+        return await self._store.find(session_id)
+
     async def end(self, user_id: str, session_id: str) -> StoredSession:
         """End one session of a user at once and return it; raise not_found for that of another user."""
         session = await self._store.find(session_id)

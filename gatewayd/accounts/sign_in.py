@@ -124,14 +124,14 @@ class SignIn:
             self._known.add(pair)
         return user
 
-    async def confirm(self, who: Actor, password: str) -> None:
-        """Check the present password before a change (ASVS 5.0, 6.2.3 and 7.5.1).
+    async def confirm(self, who: Actor, password: str, *, what: str = "change the password") -> None:
+        """Check the present password before a change, `what` (ASVS 5.0, 6.2.3 and 7.5.1).
 
         Raises forbidden for an API key, invalid_request (param `password`) for a wrong password, rate_limited
         after `failures` wrong passwords in 15 minutes.
         """
         if who.kind is not CredentialKind.SESSION:
-            raise GatewayError(ErrorKind.FORBIDDEN, "cannot change the password with an API key: sign in")
+            raise GatewayError(ErrorKind.FORBIDDEN, f"cannot {what} with an API key: sign in")
         counts = [(self._by_session_user, who.user_id)]
         _claim(counts, "cannot check the password now: too many failed tries")
         try:
@@ -141,7 +141,7 @@ class SignIn:
             _release(counts)
             raise
         if not fits:
-            raise invalid("cannot change the password: the present one is wrong", param="password")
+            raise invalid(f"cannot {what}: the present password is wrong", param="password")
         self._by_session_user.forget(who.user_id)
 
     def issue_device_cookie(self, user: User) -> str:

@@ -17,6 +17,7 @@ from gatewayd.assembly.accounts import (
 )
 from gatewayd.assembly.documents import open_documents
 from gatewayd.assembly.events import open_live
+from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
@@ -126,7 +127,8 @@ async def open_services(
         health=HealthMonitor(ping, tasks, database.location.server),
         sources=sources,
         accounts=accounts,
-        provisioning=make_provisioning(settings, accounts, reader),
+        identity=make_identity(settings, accounts, stores),
+        provisioning=make_provisioning(settings, accounts, reader, stores.identities),
         catalog=catalog,
         providers=providers,
         pipeline=pipeline,
@@ -167,6 +169,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.extensions.switches.configure(settings)
     services.answering.runs.configure(run_options(settings))
     await services.extensions.registry.reload()
+    services.identity.configure(settings)
     services.provisioning.configure(settings)
 
 

@@ -25,6 +25,7 @@ from gatewayd.http.control import database as control_database
 from gatewayd.http.control import health as control_health
 from gatewayd.http.control import settings as control_settings
 from gatewayd.http.control.accounts import groups as control_groups
+from gatewayd.http.control.accounts import identities as control_identities
 from gatewayd.http.control.accounts import invitations as control_invitations
 from gatewayd.http.control.accounts import keys as control_keys
 from gatewayd.http.control.accounts import links as control_links
@@ -45,8 +46,10 @@ from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from gatewayd.http.public.accounts.auths import AuthRoutes
 from gatewayd.http.public.accounts.groups import GroupRoutes
+from gatewayd.http.public.accounts.identities import IdentityRoutes
 from gatewayd.http.public.accounts.invitations import InvitationRoutes
 from gatewayd.http.public.accounts.keys import KeyRoutes
+from gatewayd.http.public.accounts.oauth import OAuthRoutes, OAuthServices
 from gatewayd.http.public.accounts.permissions import PermissionRoutes
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
 from gatewayd.http.public.accounts.sessions import SessionRoutes
@@ -177,11 +180,43 @@ def site_facts(settings: Settings) -> SiteFacts:
     return SiteFacts(settings.webui_name, __version__, enable_login_form=has_form)
 
 
+def sign_in_rows(services: GatewayServices, replies: SessionReplies) -> Sequence[Route]:
+    """Return the rows of sign-in: by password, by providers, and the links of accounts to providers."""
+    accounts, identity = services.accounts, services.identity
+
+    def site_url() -> str:
+        return accounts.runtime.text("WEBUI_URL")
+
+    async def sign_out_address(session_id: str, base: str) -> str:
+        return await identity.sign_out_address(session_id, site_url() or base)
+
+    oauth = OAuthServices(
+        login=identity.login,
+        logout=identity.logout,
+        exchange=identity.exchange,
+        external=accounts.external,
+        links=identity.links,
+        sessions=accounts.sessions,
+        site_url=site_url,
+        accepts_logout=lambda: identity.switches.accepts_logout,
+    )
+    return [
+        *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies, sign_out_address).routes(),
+        *OAuthRoutes(oauth, replies).routes(),
+        *IdentityRoutes(identity.links, accounts.sessions, accounts.sign_in).routes(),
+    ]
+
+
 def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequence[Route]:
     """Return the rows of the public application, in the order of gatewayd-api(7)."""
     settings, accounts = services.settings, services.accounts
     config = ClientConfig(
-        site_facts(settings), accounts.runtime, accounts.permissions, accounts.users, accounts.sign_up
+        site_facts(settings),
+        accounts.runtime,
+        accounts.permissions,
+        accounts.users,
+        accounts.sign_up,
+        services.identity,
     )
     cookie = CookieOptions(
         same_site=settings.webui_auth_cookie_same_site, secure=settings.webui_auth_cookie_secure
@@ -209,7 +244,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         ),
         *public_plugin_rows(services.extensions, services.servers, accounts),
         *streaming.sockets.routes(),
-        *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies).routes(),
+        *sign_in_rows(services, replies),
         *SessionRoutes(accounts.sessions, accounts.users).routes(),
         *InvitationRoutes(
             accounts.links.invitations, accounts.links.sign_in_links, replies, partial(page_url, services)
@@ -288,6 +323,9 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
             groups,
             writes,
             lambda: page_url(services) or local_url(services.settings),
+        ).routes(),
+        *control_identities.ControlIdentityRoutes(
+            services.identity.links, accounts.sessions, users, groups, writes
         ).routes(),
         *control_groups.ControlGroupRoutes(groups, users, writes).routes(),
         *control_permissions.ControlPermissionRoutes(accounts.permissions, groups, users, writes).routes(),

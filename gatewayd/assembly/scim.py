@@ -12,6 +12,7 @@ from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
 from gatewayd.scim.users import ProvisionedUsers
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.readers import QueryReader
+from gatewayd.storage.identities import TortoiseIdentities
 from gatewayd.storage.scim.directory import TortoiseDirectory
 
 
@@ -35,10 +36,12 @@ class ScimServices:
         self.keeper.configure(token_source(settings))
 
 
-def make_provisioning(settings: Settings, accounts: AccountServices, reader: QueryReader) -> ScimServices:
+def make_provisioning(
+    settings: Settings, accounts: AccountServices, reader: QueryReader, identities: TortoiseIdentities
+) -> ScimServices:
     """Return the SCIM services; the routes exist while SCIM is off, too.
 
-    `reader` serves the searches, which no transaction is part of.
+    `reader` serves the searches, which no transaction is part of. `identities` has the links of sign-ins.
     """
     provider = settings.scim_auth_provider
     directory = TortoiseDirectory(reader)
@@ -51,7 +54,9 @@ def make_provisioning(settings: Settings, accounts: AccountServices, reader: Que
         keeper=ScimTokenKeeper(tokens, source),
         activity=ScimRequestLog(),
         directory=directory,
-        links=ProviderLinks(accounts.users, accounts.groups, TortoiseDirectory(), accounts.commits, provider),
+        links=ProviderLinks(
+            accounts.users, accounts.groups, TortoiseDirectory(), identities, accounts.commits, provider
+        ),
         provider=provider,
         site=PublicSite(settings.webui_url),
     )

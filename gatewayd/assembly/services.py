@@ -7,6 +7,7 @@ from typing import Any
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
+from gatewayd.assembly.identity import IdentityServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.assembly.runs import AnswerServices
 from gatewayd.assembly.scim import ScimServices
@@ -34,6 +35,7 @@ class GatewayServices:
     health: HealthMonitor
     sources: ConfiguredSources
     accounts: AccountServices
+    identity: IdentityServices
     provisioning: ScimServices
     catalog: Catalog
     providers: ManagedProviders

@@ -10,6 +10,7 @@ from typing import Any, Final
 from gatewayd.accounts import groups as group_service
 from gatewayd.accounts import users as user_service
 from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.identity.interfaces import IdentityStore
 from gatewayd.accounts.records import Group, GroupChange, User, UserChange
 from gatewayd.accounts.texts import clean, object_or_empty
 from gatewayd.accounts.users import Users
@@ -48,22 +49,34 @@ class ProviderLinks:
     """
 
     def __init__(
-        self, users: Users, groups: Groups, directory: ScimDirectory, transactor: Transactor, provider: str
+        self,
+        users: Users,
+        groups: Groups,
+        directory: ScimDirectory,
+        identities: IdentityStore,
+        transactor: Transactor,
+        provider: str,
     ) -> None:
         self._users = users
         self._groups = groups
         self._directory = directory
+        self._identities = identities
         self._transactor = transactor
         self._provider = provider
 
     async def link_user(self, user_id: str, link: LinkChange) -> User:
-        """Set the external id, the subject or both of an account and return it."""
+        """Set the external id, the subject or both of an account and return it.
+
+        Another subject, or none, also removes the link of the sign-ins by the former one.
+        """
         link = self._checked(link)
         provider = link.provider or ""
         async with self._transactor.exclusive(user_service.CHANGE_LOCK):
             user = await self._users.get(user_id)
             await self._check_user(user, link.external_id, provider, by_subject=False)
             await self._check_user(user, link.subject, provider, by_subject=True)
+            if link.subject is not None:
+                await self._remove_identity(user_id, provider, link.subject)
             change = UserChange(
                 scim=_changed(user.scim, provider, EXTERNAL_ID_FIELD, link.external_id),
                 oauth=_changed(user.oauth, provider, SUBJECT_FIELD, link.subject),
@@ -81,6 +94,11 @@ class ProviderLinks:
             await self._check_group(group, link.external_id, provider)
             change = GroupChange(scim=_changed(group.scim, provider, EXTERNAL_ID_FIELD, link.external_id))
             return await self._groups.change(group_id, change)
+
+    async def _remove_identity(self, user_id: str, provider: str, subject: str) -> None:
+        for found in await self._identities.list(user_id):
+            if found.provider == provider and found.subject != subject:
+                await self._identities.remove(user_id, provider)
 
     def _checked(self, link: LinkChange) -> LinkChange:
         if link.external_id is None and link.subject is None:

@@ -11,7 +11,9 @@ from gatewayd.accounts.display_identity import address_of, display_identity
 from gatewayd.accounts.records import NewUser, ProviderIdentity, Role, User, UserChange
 from gatewayd.accounts.texts import MAX_NAME, email_key, strip_direction_marks
 from gatewayd.accounts.users import CHANGE_LOCK, Users
-from gatewayd.scim.external_ids import changed_store, check_draft, check_steps, new_store
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.scim.external_ids import EXTERNAL_ID, changed_store, check_draft, check_steps, new_store
+from gatewayd.scim.filters.conditions import CompareCondition, Operator
 from gatewayd.scim.filters.list_query import plan_query, start_index_of
 from gatewayd.scim.filters.resolver import has_external_id_eq
 from gatewayd.scim.input_records import UserDraft
@@ -21,6 +23,7 @@ from gatewayd.scim.patch.resource import patch_stepwise
 from gatewayd.scim.patch.steps import PatchStep, parse_steps
 from gatewayd.scim.records import (
     Resource,
+    ResourceQuery,
     ResourceType,
     ScimSearchResult,
     SearchParameters,
@@ -51,15 +54,16 @@ class ProvisionedUsers:
         draft = read_user(body)
         check_draft(draft, self._provider)
         identity = _completed(draft.identity)
-        user = await self._users.create(
-            NewUser(
-                email=address_of(identity),
-                name=_name(identity),
-                active=draft.active is not False,
-                scim=new_store(draft, self._provider),
-                identity=identity,
-            )
+        new = NewUser(
+            email=address_of(identity),
+            name=_name(identity),
+            active=draft.active is not False,
+            scim=new_store(draft, self._provider),
+            identity=identity,
         )
+        async with self._transactor.exclusive(CHANGE_LOCK):
+            await self._check_subject(draft)
+            user = await self._users.create(new)
         return WriteResult(UserEntry(user, ()), None, self._audited(user))
 
     async def get(self, user_id: str, *, with_groups: bool) -> UserEntry:
@@ -109,6 +113,20 @@ class ProvisionedUsers:
             page = await self._directory.list_users(replace(query, by_subject=True))
         entries = await self._entries(page.items, with_groups=with_groups)
         return ScimSearchResult(entries, page.total, start_index_of(search))
+
+    async def _check_subject(self, draft: UserDraft) -> None:
+        """Raise conflict if the person has an account from a sign-in, which a client finds by its filter."""
+        if not draft.external_id:
+            return
+        condition = CompareCondition(EXTERNAL_ID, Operator.EQ, draft.external_id)
+        query = ResourceQuery(condition=condition, provider=self._provider, limit=1, by_subject=True)
+        if (await self._directory.list_users(query)).total:
+            raise GatewayError(
+                ErrorKind.CONFLICT,
+                "cannot create the user: the externalId is the OAuth subject of an account",
+                param="externalId",
+                code="taken",
+            )
 
     async def _patched(self, before: User, planned: Sequence[PatchStep]) -> UserDraft:
         """Return the account after the steps of a message."""

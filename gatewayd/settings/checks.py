@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
+from gatewayd.settings.oauth import OAuthFields, problems_of
 from gatewayd.settings.settings_model import Settings
 
 FoundProblems = Iterator[tuple[str, str]]
@@ -47,6 +48,15 @@ def _provider_names(settings: Settings) -> FoundProblems:
     counted = Counter(provider.name for provider in settings.all_providers())
     for name in (name for name, count in counted.items() if count > 1):
         yield "providers", f"cannot use the provider name {name!r} twice"
+
+
+def _identity_providers(settings: Settings) -> FoundProblems:
+    yield from problems_of(settings)
+
+
+def _lone_redirect(settings: Settings) -> FoundProblems:
+    if settings.oauth_auto_redirect and settings.enable_login_form and settings.enable_password_auth:
+        yield "oauth_auto_redirect", "oauth_auto_redirect has no effect while enable_login_form is true"
 
 
 def _builtin_model(settings: Settings) -> FoundProblems:
@@ -141,6 +151,7 @@ PROBLEMS: Final = (
     SettingsCheck(
         ("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names
     ),
+    SettingsCheck(tuple(OAuthFields.model_fields), _identity_providers),
     SettingsCheck(("builtin_model_path",), _builtin_model),
     SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),
     SettingsCheck(("chunk_size", "chunk_overlap"), _overlap),
@@ -148,6 +159,7 @@ PROBLEMS: Final = (
 """Checks that refuse the configuration."""
 
 WARNINGS: Final = (
+    SettingsCheck(("oauth_auto_redirect", "enable_login_form", "enable_password_auth"), _lone_redirect),
     SettingsCheck(("env", "host"), _exposed_documentation),
     SettingsCheck(("enable_initial_admin_signup", "host"), _initial_sign_up),
     SettingsCheck(("scim_enabled", "scim_token"), _absent_scim_token),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ByteSize, SecretStr
 from pydantic.fields import FieldInfo
 
 from gatewayd.settings.fields import CATEGORIES
+from gatewayd.settings.oauth import OAuthProvider
 from gatewayd.settings.providers import Provider
 from gatewayd.settings.settings_model import Settings
 from gatewayd.settings.types import ExpectedValue
@@ -20,7 +21,14 @@ PREFIX: Final = "GATEWAYD_"
 FILE_SUFFIX: Final = "_FILE"
 # Names that other programs use too: `ENV_FILE` without the prefix is rarely meant for this daemon.
 _COMMON: Final = frozenset({"ENV", "HOST", "PORT"})
-_FILE_ONLY: Final = frozenset({"providers"})
+TABLES: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
+    {"providers": Provider, "oauth_providers": OAuthProvider}
+)
+"""The settings that are a list of tables, with the model of one table; only files can set them."""
+
+TABLE_SECRETS: Final = MappingProxyType({"providers": "key", "oauth_providers": "client_secret"})
+"""The key of each table with a secret, which `KEY_file` or `KEY_credential` may replace."""
+
 # `SCIM_TOKEN_FILE` is the variable of the setting `scim_token_file`.
 _NO_FILE: Final = frozenset({"scim_token"})
 
@@ -47,7 +55,7 @@ class SettingDescription:
     @property
     def variables(self) -> tuple[str, ...]:
         """The environment variables that set it, highest precedence first."""
-        if self.name in _FILE_ONLY:
+        if self.name in TABLES:
             return ()
         upper = [name.upper() for name in self.names]
         return (*(PREFIX + name for name in upper), *upper)
@@ -62,7 +70,7 @@ class SettingDescription:
     @property
     def credentials(self) -> tuple[str, ...]:
         """The files in the credentials directory that set it, highest precedence first."""
-        if self.name in _FILE_ONLY:
+        if self.name in TABLES:
             return ()
         return tuple(form for name in self.names for form in (name.replace("_", "-"), name))
 
@@ -86,9 +94,9 @@ def changed_settings(old: Settings, new: Settings) -> list[str]:
     return [name for name in definitions() if getattr(old, name) != getattr(new, name)]
 
 
-def provider_fields() -> Iterator[tuple[str, str, str]]:
-    """Return name, expectation and description of each key of a `[[providers]]` table."""
-    for name, field in Provider.model_fields.items():
+def table_fields(table: str) -> Iterator[tuple[str, str, str]]:
+    """Return name, expectation and description of each key of a table of `TABLES`."""
+    for name, field in TABLES[table].model_fields.items():
         yield name, expectation(field), field.description or ""
 
 

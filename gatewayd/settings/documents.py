@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
-from gatewayd.settings.definitions import SettingDescription, definitions, provider_fields
+from gatewayd.settings.definitions import TABLES, SettingDescription, definitions, table_fields
 
 _HEAD: Final = """\
 # Configuration of gatewayd(8): every setting with its default; see gatewayd.toml(5).
@@ -22,6 +22,16 @@ _PROVIDERS: Final = """\
 #prefix = "example."
 #models = ["small", "large"]
 """
+
+_OAUTH_PROVIDERS: Final = """\
+#[[oauth_providers]]
+#name = "example"
+#issuer = "https://login.example.org"
+#client_id = "gateway"
+#client_secret_credential = "example-secret"
+"""
+
+_TABLES: Final = {"providers": _PROVIDERS, "oauth_providers": _OAUTH_PROVIDERS}
 
 _COMMENT_WIDTH: Final = 98
 _MANUAL_WIDTH: Final = 78
@@ -47,17 +57,18 @@ def render_settings_list() -> str:
     return "\n".join(parts) + "\n"
 
 
-def render_provider_list() -> str:
-    """Return the keys of a `[[providers]]` table as mdoc."""
+def render_table(table: str) -> str:
+    """Return the keys of a table of `definitions.TABLES` as mdoc."""
     parts = [".Bl -tag -width Ds"]
-    for name, expects, description in provider_fields():
+    for name, expects, description in table_fields(table):
         parts += [f".It Ic {name}", *_sentences(description), *_sentences(f"Takes {expects}.")]
     return "\n".join([*parts, ".El"]) + "\n"
 
 
 def update_manual(page: str) -> str:
-    """Return the manual page with new text between the comments that mark its two generated lists."""
-    for name, text in (("settings", render_settings_list()), ("providers", render_provider_list())):
+    """Return the manual page with new text between the comments that mark its generated lists."""
+    tables = [(table, render_table(table)) for table in TABLES]
+    for name, text in (("settings", render_settings_list()), *tables):
         begin, end = f'.\\" begin {name}\n', f'.\\" end {name}\n'
         if page.count(begin) != 1 or page.count(end) != 1:
             raise ValueError(
@@ -71,7 +82,7 @@ def update_manual(page: str) -> str:
 def _sample(each: SettingDescription) -> str:
     note = f"{each.description} Takes {_accepted(each)}."
     comment = "\n".join(f"# {line}" for line in _wrap(note, _COMMENT_WIDTH))
-    value = _PROVIDERS if each.name == "providers" else f"#{each.name} = {each.default}\n"
+    value = _TABLES.get(each.name, f"#{each.name} = {each.default}\n")
     return f"\n{comment}\n{value}"
 
 

@@ -33,6 +33,14 @@ PLUGIN_VARIABLES: Final = (
     "ALL_PROXY",
 )
 """Environment variables that plugin processes receive, in upper and lower case."""
+# Names that people invent for Open WebUI, and what they mean.
+_MISTAKEN: Final = {
+    "OIDC_CONFIG": "OPENID_PROVIDER_URL",
+    "OPENID_CLIENT_ID": "OAUTH_CLIENT_ID",
+    "OPENID_CLIENT_SECRET": "OAUTH_CLIENT_SECRET",
+    "WEBUI_ENABLE_SSO": "ENABLE_OAUTH",
+    "WEBUI_OIDC_CLIENT_ID": "OAUTH_CLIENT_ID",
+}
 # A variable of the test suite, which its daemons inherit.
 _NOT_SETTINGS: Final = frozenset({"GATEWAYD_REQUIRE_REAL"})
 
@@ -89,6 +97,11 @@ def read_variables(environ: Mapping[str, str], reading: SettingsReading) -> None
                 entries[each.name] = SettingEntry(environ[variable], variable, from_environment(variable))
                 break
     _refuse_unknown(environ, reading)
+    reading.warnings += [
+        f"{variable} is not used, did you mean {meant}?"
+        for variable, meant in _MISTAKEN.items()
+        if variable in environ
+    ]
     reading.add(entries)
 
 

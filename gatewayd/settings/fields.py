@@ -7,6 +7,7 @@ from pydantic import Field
 SERVER: Final = "Server"
 STORAGE: Final = "Storage"
 ACCOUNTS: Final = "Accounts"
+SIGN_IN_PROVIDERS: Final = "Sign-in by providers"
 KEYS: Final = "API keys"
 PERMISSIONS: Final = "Default permissions"
 PROVISIONING: Final = "Provisioning"
@@ -28,6 +29,7 @@ CATEGORIES: Final = (
     SERVER,
     STORAGE,
     ACCOUNTS,
+    SIGN_IN_PROVIDERS,
     KEYS,
     PERMISSIONS,
     PROVISIONING,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayd.settings.definitions import definitions, names_by_alias
+from gatewayd.settings.definitions import TABLE_SECRETS, TABLES, definitions, names_by_alias
 from gatewayd.settings.environment import CREDENTIALS
 from gatewayd.settings.layers import KeyPath, SettingEntry, SettingOrigin, from_file
 from gatewayd.settings.result import SettingsReading, did_you_mean, read_value
@@ -104,18 +104,18 @@ def _entries(
         spelled[name] = key
         if _holds_secret(name, value):
             reading.warn_if_exposed(document.path)
-        if name == "providers":
-            value = _with_keys(value, document, credentials, reading)
+        if name in TABLES:
+            value = _with_secrets(name, value, document, credentials, reading)
         yield name, SettingEntry(value, key, origin, document.origin)
 
 
 def _holds_secret(name: str, value: Any) -> bool:
     """Return whether a value in a file contains a secret."""
-    if name == "providers" and isinstance(value, list):
-        return any(isinstance(table, dict) and "key" in table for table in value)
+    if name in TABLES and isinstance(value, list):
+        return any(isinstance(table, dict) and TABLE_SECRETS[name] in table for table in value)
     if name == "database_url":
         return isinstance(value, str) and "@" in value
-    return definitions()[name].secret and bool(value) and name != "providers"
+    return definitions()[name].secret and bool(value) and name not in TABLES
 
 
 def _hint(key: str, known: Mapping[str, str]) -> str:
@@ -124,11 +124,13 @@ def _hint(key: str, known: Mapping[str, str]) -> str:
     return did_you_mean(key, known)
 
 
-def _with_keys(value: Any, document: _Document, credentials: str | None, reading: SettingsReading) -> Any:
+def _with_secrets(
+    name: str, value: Any, document: _Document, credentials: str | None, reading: SettingsReading
+) -> Any:
     if not isinstance(value, list):
         return value
     return [
-        _with_key(table, _KeyPlace(document, ("providers", index), credentials), reading)
+        _with_secret(table, _SecretPlace(document, (name, index), credentials), reading)
         if isinstance(table, dict)
         else table
         for index, table in enumerate(value)
@@ -136,7 +138,7 @@ def _with_keys(value: Any, document: _Document, credentials: str | None, reading
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyPlace:
+class _SecretPlace:
     document: _Document
     place: KeyPath
     credentials: str | None
@@ -145,8 +147,8 @@ class _KeyPlace:
         return self.document.origin((*self.place, key))
 
     def path(self, key: str, text: str) -> Path:
-        """Return the file that holds the key; raises ValueError."""
-        if key == "key_file":
+        """Return the file that holds the secret; raises ValueError."""
+        if key.endswith("_file"):
             return self.document.path.parent / text
         if not self.credentials:
             raise ValueError(f"there is no credentials directory, {CREDENTIALS} is not set")
@@ -155,14 +157,15 @@ class _KeyPlace:
         return Path(self.credentials, text)
 
 
-def _with_key(table: dict[str, Any], place: _KeyPlace, reading: SettingsReading) -> dict[str, Any]:
-    """Return the table of a provider with the key from the file or credential that it names."""
-    given = [key for key in ("key", "key_file", "key_credential") if key in table]
+def _with_secret(table: dict[str, Any], place: _SecretPlace, reading: SettingsReading) -> dict[str, Any]:
+    """Return the table of a provider with the secret from the file or credential that it names."""
+    secret = TABLE_SECRETS[str(place.place[0])]
+    given = [key for key in (secret, f"{secret}_file", f"{secret}_credential") if key in table]
     if len(given) > 1:
         sentence = f"cannot use {given[1]}: the provider has {given[0]} already"
         reading.refuse(place.origin(given[1]), _name(place, given[1]), sentence)
         return table
-    if given in ([], ["key"]) or not isinstance(table[given[0]], str):
+    if given in ([], [secret]) or not isinstance(table[given[0]], str):
         return table
     try:
         path = place.path(given[0], table[given[0]])
@@ -172,8 +175,8 @@ def _with_key(table: dict[str, Any], place: _KeyPlace, reading: SettingsReading)
         reading.refuse(place.origin(given[0]), _name(place, given[0]), sentence)
         return table
     reading.warn_if_exposed(path)
-    return {**table, "key": key}
+    return {**table, secret: key}
 
 
-def _name(place: _KeyPlace, key: str) -> str:
-    return f"providers[{place.place[1]}].{key}"
+def _name(place: _SecretPlace, key: str) -> str:
+    return f"{place.place[0]}[{place.place[1]}].{key}"

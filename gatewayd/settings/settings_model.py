@@ -28,6 +28,7 @@ from gatewayd.settings.fields import (
     setting,
 )
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
+from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
@@ -59,7 +60,15 @@ class ConfiguredRuntime:
     explicit: bool
 
 
-class Settings(ConnectionFields, PageFields, PluginFields, RetrievalFields, SignInFields, PermissionFields):
+class Settings(
+    ConnectionFields,
+    PageFields,
+    PluginFields,
+    RetrievalFields,
+    SignInFields,
+    OAuthFields,
+    PermissionFields,
+):
     """Every setting. `Settings()` is the built-in defaults; `gatewayd.settings.load` reads the real ones."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

@@ -6,9 +6,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gatewayd.settings.definitions import definitions, expectation
+from gatewayd.settings.definitions import TABLE_SECRETS, TABLES, definitions, expectation
 from gatewayd.settings.layers import KeyPath, OriginKind, SettingEntry, SettingLayer
-from gatewayd.settings.providers import Provider
 from gatewayd.settings.result import ConfigurationProblem, did_you_mean, problem_at
 from gatewayd.settings.settings_model import Settings
 
@@ -44,7 +43,7 @@ def _is_unset(entry: SettingEntry) -> bool:
 
 def _place(location: KeyPath) -> KeyPath:
     """Return a location without the parts that pydantic adds for members of a type."""
-    if location[0] == "providers":
+    if location[0] in TABLES:
         return location[:3]
     return location[:2] if len(location) > 1 and isinstance(location[1], int) else location[:1]
 
@@ -55,7 +54,7 @@ def _problem(
     entry = entries[str(place[0])]
     key = _spell(entry.key, place[1:])
     if detail["type"] == "extra_forbidden":
-        sentence = f"unknown key {key}{did_you_mean(str(place[-1]), Provider.model_fields)}"
+        sentence = f"unknown key {key}{did_you_mean(str(place[-1]), TABLES[str(place[0])].model_fields)}"
     elif detail["type"] == "missing":
         sentence = f"cannot use {_spell(entry.key, place[1:-1])}: expected the key {place[-1]}"
     else:
@@ -71,9 +70,9 @@ def _spell(key: str, rest: KeyPath) -> str:
 
 
 def _expected(place: KeyPath) -> str:
-    if place[0] == "providers":
-        field = Provider.model_fields.get(str(place[-1]))
-        return expectation(field) if field else "[[providers]] tables"
+    if place[0] in TABLES:
+        field = TABLES[str(place[0])].model_fields.get(str(place[-1]))
+        return expectation(field) if field else f"[[{place[0]}]] tables"
     definition = definitions()[str(place[0])]
     split = f" separated by {definition.separator!r}" if definition.separator else ""
     return definition.expects + split
@@ -81,8 +80,10 @@ def _expected(place: KeyPath) -> str:
 
 def _format_value(place: KeyPath, value: Any) -> str:
     """Return " = VALUE", or "" for a value that may be secret or is a list or table."""
-    is_provider = place[0] == "providers"
-    if (is_provider and place[-1] == "key") or (not is_provider and definitions()[str(place[0])].secret):
+    is_table = place[0] in TABLES
+    if (is_table and place[-1] == TABLE_SECRETS[str(place[0])]) or (
+        not is_table and definitions()[str(place[0])].secret
+    ):
         return ""
     if isinstance(value, bool):
         return f" = {str(value).lower()}"

@@ -1,8 +1,9 @@
 """Storage interfaces of external identities; the rules of `accounts.interfaces` apply."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from gatewayd.accounts.identity.providers import JsonObject, ProviderMetadata, ProviderOptions
 from gatewayd.accounts.identity.records import LinkedIdentity, ProviderTokens
 
 
@@ -54,4 +55,27 @@ class IdentityStore(Protocol):
 
     async def prune(self, before: int) -> int:
         """Delete the used values that expired before this time (epoch seconds); return how many."""
+        ...
+
+
+class ProviderTransport(Protocol):
+    """Requests to a provider: no redirects, limited in time and size.
+
+    Raises forbidden with the code `unreachable` for no answer, a server error or a 429, and `provider` for
+    another answer that is no JSON object with a status of 200.
+    """
+
+    async def get_json(self, options: ProviderOptions, url: str, *, bearer: str = "") -> JsonObject:
+        """Return the JSON object at an address; a JSON list is `{"items": [...]}`."""
+        ...
+
+    async def post_form(
+        self, options: ProviderOptions, metadata: ProviderMetadata, url: str, form: Mapping[str, str]
+    ) -> JsonObject:
+        """Send a form as the client of the provider, with its secret, and return the JSON object."""
+        ...
+
+    async def check_endpoints(self, options: ProviderOptions, metadata: ProviderMetadata) -> None:
+        """Raise forbidden (`provider`) if an endpoint on another host than the issuer's is at a private
+        address and the issuer is not."""
         ...

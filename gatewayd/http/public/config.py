@@ -36,6 +36,18 @@ class SiteFacts:
     enable_login_form: bool = True
 
 
+class SignInProviders(Protocol):
+    """The identity providers that people may sign in by."""
+
+    def labels(self) -> dict[str, str]:
+        """Return the label of each provider, by its name."""
+        ...
+
+    def redirects(self) -> bool:
+        """Return whether clients go to the provider at once."""
+        ...
+
+
 class ClientConfig:
     """The configuration for clients, with the keys of Open WebUI; accounts get more of it."""
 
@@ -46,12 +58,14 @@ class ClientConfig:
         permissions: Permissions,
         users: UserCount,
         sign_up: SignUpPolicy,
+        providers: SignInProviders,
     ) -> None:
         self._facts = facts
         self._runtime = runtime
         self._permissions = permissions
         self._users = users
         self._sign_up = sign_up
+        self._providers = providers
 
     async def describe(self, actor: Actor | None) -> dict[str, Any]:
         """Return the body for a caller; `onboarding` is true while no user exists."""
@@ -60,7 +74,7 @@ class ClientConfig:
             "name": self._facts.name,
             "version": self._facts.version,
             "default_locale": "",
-            "oauth": {"providers": {}, "auto_redirect": False},
+            "oauth": {"providers": self._providers.labels(), "auto_redirect": self._providers.redirects()},
             "features": await self._features(),
         }
         if actor is None:
@@ -82,7 +96,7 @@ class ClientConfig:
     async def _features(self) -> dict[str, bool]:
         """Return the features: accounts, passwords and events by websocket.
 
-        Sign-in by LDAP, by the header of a proxy and by a provider is not supported.
+        Sign-in by LDAP and by the header of a proxy is not supported.
         """
         return {
             "auth": True,

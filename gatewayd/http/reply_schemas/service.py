@@ -11,6 +11,11 @@ def status() -> dict[str, Any]:
     return record(status=TRUE)
 
 
+def signed_out() -> dict[str, Any]:
+    """Return the schema of a sign-out; `redirect_url` is present if the browser should go there."""
+    return record({"redirect_url": TEXT}, status=TRUE)
+
+
 def version() -> dict[str, Any]:
     """Return the schema of the version of the gateway."""
     return record(version=TEXT, deployment_id=TEXT)

@@ -11,7 +11,13 @@ from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifi
 from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.groups import Groups
+from gatewayd.accounts.identity.attempts import SignInAttempts
+from gatewayd.accounts.identity.discovery import ProviderDirectory
 from gatewayd.accounts.identity.external_accounts import ExternalAccounts
+from gatewayd.accounts.identity.identity_links import IdentityLinks
+from gatewayd.accounts.identity.provider_login import ProviderLogin
+from gatewayd.accounts.identity.provider_logout import ProviderLogout
+from gatewayd.accounts.identity.providers import ProviderOptions
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.links.invitations import Invitations
@@ -39,6 +45,7 @@ from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.transactions import CallbackTransactor
+from gatewayd.upstream.identity.client import IdentityProviderClient
 from tests.fakes.accounts.memory_identities import MemoryIdentities
 from tests.fakes.accounts.memory_stores import (
     Memory,
@@ -96,6 +103,7 @@ class Accounts:
     persistent: bool = True
     time: int = NOON
     sign_up_options: SignUpOptions = EASY_SIGN_UP
+    providers: Sequence[ProviderOptions] = ()
 
     def __post_init__(self) -> None:
         self.changes = AccountChangeNotifier()
@@ -187,6 +195,26 @@ class Accounts:
         return ExternalAccounts(
             self.users, self.groups, self.runtime, self.identities_store, self.commits, clock=self.clock
         )
+
+    @cached_property
+    def provider_directory(self) -> ProviderDirectory:
+        return ProviderDirectory(IdentityProviderClient(), self.clock)
+
+    @cached_property
+    def login(self) -> ProviderLogin:
+        attempts = SignInAttempts(SECRET.encode(), self.identities_store, self.clock)
+        return ProviderLogin(
+            IdentityProviderClient(), self.provider_directory, attempts, self.providers, self.clock
+        )
+
+    @cached_property
+    def provider_logout(self) -> ProviderLogout:
+        directory = self.provider_directory
+        return ProviderLogout(self.login, directory, self.identities_store, self.sessions, self.clock)
+
+    @cached_property
+    def identity_links(self) -> IdentityLinks:
+        return IdentityLinks(self.users, self.users_store, self.identities_store, self.commits, self.login)
 
     @cached_property
     def setup(self) -> Setup:

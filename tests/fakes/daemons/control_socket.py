@@ -22,6 +22,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.app import build_application
 from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.accounts.groups import ControlGroupRoutes
+from gatewayd.http.control.accounts.identities import ControlIdentityRoutes
 from gatewayd.http.control.accounts.invitations import ControlInvitationRoutes
 from gatewayd.http.control.accounts.keys import ControlKeyRoutes
 from gatewayd.http.control.accounts.links import LinkRoutes
@@ -157,11 +158,16 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     writes = WriteTransactions(accounts.commits)
     viewers = ControlActors(accounts.users, accounts.rules, accounts.permissions)
     directory = MemoryDirectory(accounts.memory)
-    links = ProviderLinks(accounts.users, accounts.groups, directory, accounts.commits, PROVIDER)
+    links = ProviderLinks(
+        accounts.users, accounts.groups, directory, accounts.identities_store, accounts.commits, PROVIDER
+    )
     return [
         *SetupRoutes(accounts.setup, writes).routes(),
         *ControlUserRoutes(accounts.users, accounts.groups, writes).routes(),
         *ControlSessionRoutes(accounts.sessions, accounts.users, accounts.groups, writes).routes(),
+        *ControlIdentityRoutes(
+            accounts.identity_links, accounts.sessions, accounts.users, accounts.groups, writes
+        ).routes(),
         *ControlInvitationRoutes(
             accounts.invitations,
             accounts.sign_in_links,

@@ -120,6 +120,7 @@ SAMPLES: dict[Row, Sample] = {
     ),
     ("POST", f"{AUTHS}/update/profile"): plain(f"{AUTHS}/update/profile", {"name": "New"}),
     ("POST", f"{AUTHS}/update/timezone"): plain(f"{AUTHS}/update/timezone", {"timezone": "UTC"}),
+    ("GET", f"{AUTHS}/identities"): plain(f"{AUTHS}/identities"),
     ("GET", f"{AUTHS}/sessions"): plain(f"{AUTHS}/sessions"),
     ("POST", f"{AUTHS}/sessions/end_others"): plain(f"{AUTHS}/sessions/end_others", {}),
     ("GET", f"{AUTHS}/invitations"): plain(f"{AUTHS}/invitations"),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gatewayctl.wire.base import Outcome
-from gatewayd.accounts.records import NewGroup, Role
+from gatewayd.accounts.identity.records import ExternalIdentity
+from gatewayd.accounts.records import NewGroup, Role, SessionOrigin, SignInMethod
 from gatewayd.errors import GatewayError
 from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
 
@@ -215,6 +216,26 @@ async def test_link_needs_something_to_attach(ctl: Ctl, ada: str) -> None:
     assert (await ctl("user", "link", ada)).code == 2
     assert (await ctl("user", "link", "nobody@example.org", "--external-id", "x")).code == 5
     assert (await ctl("user", "unlink", "nobody@example.org")).code == 5
+
+
+async def test_identities_and_their_removal(ctl: Ctl, control: Control, ada: str) -> None:
+    accounts = control.accounts
+    user = await accounts.users.resolve(ada)
+    person = ExternalIdentity("oidc", "https://login.example.org", "s-1", "oid-1", "ada@example.org")
+    await accounts.external.link(user.id, person)
+    token = await accounts.session(user, SessionOrigin(SignInMethod.OAUTH, "oidc"))
+    listed = await ctl("user", "identities", ada)
+    assert listed.out.split()[:3] == ["PROVIDER", "EMAIL", "SUBJECT"]
+    assert "https://login.example.org" in listed.out
+    assert (await ctl("user", "remove-identity", ada, "oidc", "--dry-run")).code == 0
+    assert (await ctl("user", "identities", ada, "-o", "name")).out.split() == ["oidc"]
+    assert (await ctl("user", "remove-identity", ada, "oidc")).code == 0
+    assert (await ctl("user", "identities", ada, "-o", "name")).out == ""
+    assert (await ctl("user", "remove-identity", ada, "oidc")).code == 5
+    with pytest.raises(GatewayError):
+        await accounts.authenticator.authenticate(token, "GET", "/api/models")
+    after = await accounts.users.get(user.id)
+    assert (after.oauth, after.scim) == (None, None)
 
 
 async def test_sessions_and_their_end(ctl: Ctl, control: Control, ada: str) -> None:

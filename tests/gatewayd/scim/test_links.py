@@ -19,7 +19,10 @@ class Scene:
     def links(self, provider: str = "okta") -> ProviderLinks:
         accounts = self.accounts
         directory = MemoryDirectory(accounts.memory)
-        return ProviderLinks(accounts.users, accounts.groups, directory, accounts.commits, provider)
+        identities = accounts.identities_store
+        return ProviderLinks(
+            accounts.users, accounts.groups, directory, identities, accounts.commits, provider
+        )
 
 
 @pytest.fixture

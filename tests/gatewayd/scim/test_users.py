@@ -605,7 +605,10 @@ async def test_an_external_id_falls_back_to_the_subject(scim: Provisioning) -> N
     assert await scim.found('externalId eq "S2"') == []
     assert await scim.found('not (externalId eq "S9")') == ["linked@example.org"]
     assert await scim.found('externalId sw "S1"') == []
-    await scim.add_user("owner", externalId="S1")
+    with pytest.raises(GatewayError, match="is the OAuth subject of an account"):
+        await scim.add_user("second", externalId="S1")
+    owner = await scim.add_user("owner", externalId="S7")
+    await scim.patch_user(owner, replacing("externalId", "S1"))
     assert await scim.found('externalId eq "S1"') == ["owner@example.org"]
     await scim.patch_user(linked.id, replacing("externalId", "S3"))
     assert await scim.found('externalId eq "S3"') == ["linked@example.org"]

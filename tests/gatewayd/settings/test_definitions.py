@@ -6,7 +6,7 @@ from pydantic import ByteSize, SecretStr
 from pydantic.fields import FieldInfo
 
 from gatewayd.settings import Settings, changed_settings, definitions
-from gatewayd.settings.definitions import expectation, format_toml, names_by_alias, provider_fields
+from gatewayd.settings.definitions import expectation, format_toml, names_by_alias, table_fields
 from gatewayd.settings.fields import CATEGORIES
 
 
@@ -70,6 +70,11 @@ def test_secrets_are_known_as_such() -> None:
         "rag_ollama_api_key",
         "rag_external_reranker_api_key",
         "tool_server_connections",
+        "oauth_client_secret",
+        "google_client_secret",
+        "microsoft_client_secret",
+        "github_client_secret",
+        "oauth_providers",
     }
 
 
@@ -138,6 +143,6 @@ def test_a_setting_without_an_expectation_cannot_be_declared() -> None:
 
 
 def test_provider_keys_are_described() -> None:
-    described = {name: (expects, text) for name, expects, text in provider_fields()}
+    described = {name: (expects, text) for name, expects, text in table_fields("providers")}
     assert described["name"] == ("one line of text, 1 to 64 characters", "Name in messages and logs.")
     assert all(text.endswith(".") for _, text in described.values())

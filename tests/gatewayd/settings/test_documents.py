@@ -10,6 +10,8 @@ what was here before
 .Sh B
 .\\" begin providers
 .\\" end providers
+.\\" begin oauth_providers
+.\\" end oauth_providers
 .Sh C
 """
 
@@ -19,7 +21,7 @@ def test_the_lists_of_the_page_are_replaced() -> None:
     assert "what was here before" not in page
     assert render_settings_list() in page
     assert page.startswith('.Sh A\n.\\" begin settings\n.Ss Server\n')
-    assert page.endswith('.El\n.\\" end providers\n.Sh C\n')
+    assert page.endswith('.El\n.\\" end oauth_providers\n.Sh C\n')
     assert update_manual(page) == page
 
 

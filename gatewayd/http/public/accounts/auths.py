@@ -1,6 +1,6 @@
 """Routes of `/api/v1/auths`: sign-in, sign-up, sign-out, and the account of the caller."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError
 from gatewayd.http.audit import audit_session, note_change
 from gatewayd.http.body import json_reply, read_model
-from gatewayd.http.context import CREDENTIAL, actor, client_address, credential, find_actor
+from gatewayd.http.context import CREDENTIAL, actor, base_url, client_address, credential, find_actor
 from gatewayd.http.public.accounts.serializers import render_account
 from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
 from gatewayd.http.reply_schemas import accounts, service
@@ -23,6 +23,9 @@ from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
 _row = RouteGroup(PREFIX, "auths").row
+SignOutAddress = Callable[[str, str], Awaitable[str]]
+"""Takes the id of a session and the address of the gateway; returns where the browser goes, or ""."""
+
 # Fields of the account in the session reply, beside those of the Session.
 OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
 
@@ -85,11 +88,19 @@ class TimezoneBody(BaseModel):
 class AuthRoutes:
     """Routes of sessions and of the caller's own account."""
 
-    def __init__(self, users: Users, sign_in: SignIn, sign_up: SignUp, replies: SessionReplies) -> None:
+    def __init__(
+        self,
+        users: Users,
+        sign_in: SignIn,
+        sign_up: SignUp,
+        replies: SessionReplies,
+        sign_out: SignOutAddress,
+    ) -> None:
         self._users = users
         self._sign_in = sign_in
         self._sign_up = sign_up
         self._replies = replies
+        self._sign_out = sign_out
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -167,10 +178,19 @@ class AuthRoutes:
         audit_session(request, "sign-up", user.email, role=user.role)
         return await self._replies.open(request, user, SessionOrigin(SignInMethod.SIGNUP))
 
-    @answers(service.status)
+    @answers(service.signed_out)
     async def signout(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"status": true}`; the session is revoked and its cookie deleted."""
-        return await self._replies.close(request, find_actor(request), request.get(CREDENTIAL, ""))
+        """Answer `{"status": true}`; the session is revoked and its cookie deleted.
+
+        `redirect_url` is where the browser should go, for example to the sign-out of the identity provider.
+        """
+        caller = find_actor(request)
+        url = ""
+        if caller is not None and caller.jti is not None:
+            url = await self._sign_out(caller.jti, base_url(request))
+            audit_session(request, "sign-out", caller.user.email)
+        more = {"redirect_url": url} if url else {}
+        return await self._replies.close(request, caller, request.get(CREDENTIAL, ""), more)
 
     @answers(accounts.added_account)
     async def add(self, request: web.Request) -> web.StreamResponse:

@@ -125,11 +125,13 @@ class SessionReplies:
             self._set(request, reply, credential, claims.expires_at - claims.issued_at)
         return reply
 
-    async def close(self, request: web.Request, caller: Actor | None, credential: str) -> web.Response:
-        """Answer `{"status": true}`, with the session revoked and the cookie deleted."""
+    async def close(
+        self, request: web.Request, caller: Actor | None, credential: str, more: dict[str, Any]
+    ) -> web.Response:
+        """Answer `{"status": true}` and `more`, with the session revoked and the cookie deleted."""
         if caller is not None and caller.kind is CredentialKind.SESSION:
             await self._sessions.revoke(self._sessions.read(credential))
-        reply = json_reply({"status": True})
+        reply = json_reply({"status": True, **more})
         reply.del_cookie(
             self._cookie.name,
             path="/",

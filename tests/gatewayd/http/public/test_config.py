@@ -28,23 +28,38 @@ class Door:
         return self._is_open
 
 
+class Providers:
+    """One provider."""
+
+    def labels(self) -> dict[str, str]:
+        return {"oidc": "SSO"}
+
+    def redirects(self) -> bool:
+        return False
+
+
 async def test_strangers_learn_little_and_whether_to_begin() -> None:
     accounts = Accounts()
     facts = SiteFacts("ours", "1.2")
-    fresh = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(0), Door(is_open=False))
+    fresh = ClientConfig(
+        facts, accounts.runtime, accounts.permissions, Count(0), Door(is_open=False), Providers()
+    )
     told = await fresh.describe(None)
     assert (told["onboarding"], told["features"]["enable_signup"]) == (True, False)
-    config = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(1), Door())
+    config = ClientConfig(facts, accounts.runtime, accounts.permissions, Count(1), Door(), Providers())
     body = await config.describe(None)
     assert body.keys() == STRANGER
     assert (body["name"], body["version"]) == ("ours", "1.2")
+    assert body["oauth"] == {"providers": {"oidc": "SSO"}, "auto_redirect": False}
     assert "enable_api_keys" not in body["features"]
     assert body["features"]["enable_signup"] is True
 
 
 async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
     accounts = Accounts()
-    config = ClientConfig(SiteFacts("n", "v"), accounts.runtime, accounts.permissions, Count(1), Door())
+    config = ClientConfig(
+        SiteFacts("n", "v"), accounts.runtime, accounts.permissions, Count(1), Door(), Providers()
+    )
     known = await config.describe(make_actor(role=Role.USER))
     assert known["features"]["enable_api_keys"] is accounts.runtime.flag("ENABLE_API_KEYS")
     assert known["permissions"] == accounts.permissions.defaults()

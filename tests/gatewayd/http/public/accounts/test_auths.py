@@ -26,9 +26,13 @@ SESSION = {
 BASE = "/api/v1/auths"
 
 
+async def nowhere(session_id: str, site: str) -> str:
+    return ""
+
+
 def nouns(accounts: Accounts) -> AuthRoutes:
     replies = SessionReplies(accounts.sessions, accounts.rules, accounts.runtime, CookieOptions())
-    return AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies)
+    return AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies, nowhere)
 
 
 @pytest.fixture

@@ -65,8 +65,8 @@ async def test_a_key_is_echoed_without_a_cookie() -> None:
 
 
 async def test_closing_without_a_session_only_deletes_the_cookie() -> None:
-    reply = await replies(Accounts()).close(ASKED, None, "")
-    assert json.loads(reply.body) == {"status": True}
+    reply = await replies(Accounts()).close(ASKED, None, "", {"redirect_url": "/x"})
+    assert json.loads(reply.body) == {"status": True, "redirect_url": "/x"}
     assert str(reply.cookies["token"]["max-age"]) == "0"
 
 
