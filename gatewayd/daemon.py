@@ -19,6 +19,7 @@ from typing import Final
 
 from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
+from gatewayd.assembly.sign_in import check_header_sockets
 from gatewayd.assembly.sources import provider_configs
 from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.errors import ErrorKind, GatewayError, full_message
@@ -142,6 +143,7 @@ class Daemon:
         self, public: HttpServer, control: HttpServer, given: ActivatedSockets
     ) -> Sequence[str]:
         settings = self._settings
+        check_header_sockets(settings, given.http)
         addresses = await public.listen_sockets(given.http)
         if not given.http:
             addresses.append(await public.listen_tcp(settings.host, settings.port))

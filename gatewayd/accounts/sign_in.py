@@ -1,7 +1,8 @@
 """Sign-in with e-mail address and password, with limits of failed tries."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,26 +64,16 @@ class KnownNetworks:
         return pair in self._pairs
 
 
-class SignIn:
-    """Checks e-mail address and password. Every failure has the same text and takes the same time.
+class SignInGuard:
+    """Limits the failed tries of every way to sign in with a password.
 
     Failures of unknown clients do not count against a browser with a device cookie, nor against a network
     from which the account signed in.
     """
 
     def __init__(
-        self,
-        users: UserStore,
-        passwords: Passwords,
-        devices: DeviceCookies,
-        limits: SignInLimits | None = None,
-        clock: ids.Clock | None = None,
-        *,
-        enabled: bool = True,
+        self, devices: DeviceCookies, limits: SignInLimits | None = None, clock: ids.Clock | None = None
     ) -> None:
-        self._enabled = enabled
-        self._users = users
-        self._passwords = passwords
         self._devices = devices
         limits = limits or SignInLimits()
         clock = clock or ids.steady_clock()
@@ -92,8 +83,72 @@ class SignIn:
         self._by_account = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock)
         self._by_device = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
         self._by_all_devices = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock)
-        self._by_session_user = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
         self._known = KnownNetworks()
+
+    @asynccontextmanager
+    async def attempt(self, account: str, client: SignInClient) -> AsyncIterator[None]:
+        """Count a try in the block, until the block ends without an error.
+
+        It is counted before the check, so that concurrent tries are limited. A try during which the check was
+        unavailable does not count. Raises rate_limited with `retry_after` after too many failures.
+        """
+        pair = f"{network_of(client.peer)} {account}"
+        counts = self._counts(account, pair, client)
+        _claim(counts, "cannot sign in now: too many failed tries")
+        try:
+            yield
+        except GatewayError as error:
+            if error.kind is ErrorKind.UNAVAILABLE:
+                _release(counts)
+            raise
+        _release(counts)
+        counter, name = counts[0]
+        counter.forget(name)
+        if counter is self._by_pair:
+            self._known.add(pair)
+
+    def issue_device_cookie(self, account: str) -> str:
+        """Return a new device cookie for a browser in which the account has just signed in."""
+        return self._devices.issue(account)
+
+    def _counts(self, account: str, pair: str, client: SignInClient) -> AttemptCounts:
+        """Return the counters of a try: those of the device cookie, else those of the network.
+
+        A device cookie at its limit does not count. Each sign-in issues a device cookie; all cookies of an
+        account share one limit.
+        """
+        device = self._devices.find(account, client.device_cookie)
+        if device is not None:
+            by_device = [(self._by_device, device), (self._by_all_devices, account)]
+            if not _wait(by_device):
+                return by_device
+        by_pair = [(self._by_pair, pair)]
+        if pair in self._known:
+            return by_pair
+        network, site = network_of(client.peer), wide_network_of(client.peer)
+        by_network = [*by_pair, (self._by_account, account), (self._by_peer, network)]
+        return by_network if site is None else [*by_network, (self._by_site, site)]
+
+
+class SignIn:
+    """Checks e-mail address and password. Every failure has the same text and takes the same time."""
+
+    def __init__(
+        self,
+        users: UserStore,
+        passwords: Passwords,
+        guard: SignInGuard,
+        limits: SignInLimits | None = None,
+        clock: ids.Clock | None = None,
+        *,
+        enabled: bool = True,
+    ) -> None:
+        self._enabled = enabled
+        self._users = users
+        self._passwords = passwords
+        self._guard = guard
+        failures = AttemptLimit((limits or SignInLimits()).failures, FAILURE_SECONDS)
+        self._by_session_user = AttemptCounter(failures, clock or ids.steady_clock())
 
     async def sign_in(self, email: str, password: str, client: SignInClient) -> User:
         """Return the account.
@@ -106,22 +161,10 @@ class SignIn:
                 ErrorKind.FORBIDDEN, "cannot sign in: passwords are not accepted (ENABLE_PASSWORD_AUTH)"
             )
         account = email_key(email)
-        pair = f"{network_of(client.peer)} {account}"
-        counts = self._counts(account, pair, client)
-        _claim(counts, "cannot sign in now: too many failed tries")
-        try:
+        async with self._guard.attempt(account, client):
             user = await self._check(account, password)
-        except GatewayError as error:
-            if error.kind is ErrorKind.UNAVAILABLE:
-                _release(counts)
-            raise
-        if user is None:
-            raise invalid("cannot sign in: wrong e-mail or password", code="invalid_credentials")
-        _release(counts)
-        counter, name = counts[0]
-        counter.forget(name)
-        if counter is self._by_pair:
-            self._known.add(pair)
+            if user is None:
+                raise invalid("cannot sign in: wrong e-mail or password", code="invalid_credentials")
         return user
 
     async def confirm(self, who: Actor, password: str, *, what: str = "change the password") -> None:
@@ -146,25 +189,7 @@ class SignIn:
 
     def issue_device_cookie(self, user: User) -> str:
         """Return a new device cookie for the browser in which this user has just signed in."""
-        return self._devices.issue(user.email)
-
-    def _counts(self, account: str, pair: str, client: SignInClient) -> AttemptCounts:
-        """Return the counters of a try: those of the device cookie, else those of the network.
-
-        A device cookie at its limit does not count. Each sign-in issues a device cookie; all cookies of an
-        account share one limit.
-        """
-        device = self._devices.find(account, client.device_cookie)
-        if device is not None:
-            by_device = [(self._by_device, device), (self._by_all_devices, account)]
-            if not _wait(by_device):
-                return by_device
-        by_pair = [(self._by_pair, pair)]
-        if pair in self._known:
-            return by_pair
-        network, site = network_of(client.peer), wide_network_of(client.peer)
-        by_network = [*by_pair, (self._by_account, account), (self._by_peer, network)]
-        return by_network if site is None else [*by_network, (self._by_site, site)]
+        return self._guard.issue_device_cookie(user.email)
 
     async def _check(self, account: str, password: str) -> User | None:
         user = await self._users.find_by_email(account) if account else None

@@ -14,6 +14,7 @@ from gatewayd.accounts.authenticator import Authenticator
 from gatewayd.accounts.change_notifier import AccountChangeNotifier
 from gatewayd.accounts.current_rights import CurrentRights
 from gatewayd.accounts.devices import DeviceCookies
+from gatewayd.accounts.directory.sign_in import DirectorySignIn
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.identity.external_accounts import ExternalAccounts
 from gatewayd.accounts.key_rules import KeyRules
@@ -28,9 +29,10 @@ from gatewayd.accounts.records import PermissionTree
 from gatewayd.accounts.runtime_settings import ConfiguredValue, RuntimeSettings
 from gatewayd.accounts.sessions import Sessions, SessionStores
 from gatewayd.accounts.setup import Setup
-from gatewayd.accounts.sign_in import SignIn, SignInLimits
+from gatewayd.accounts.sign_in import SignIn, SignInGuard, SignInLimits
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
+from gatewayd.assembly.sign_in import make_directory
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import Settings
 from gatewayd.settings.permissions import PERMISSION_LEAVES
@@ -91,8 +93,10 @@ class AccountServices:
     setup: Setup
     links: LinkServices
     sign_in: SignIn
+    sign_in_guard: SignInGuard
     sign_up: SignUp
     external: ExternalAccounts
+    directory: DirectorySignIn | None
     authenticator: Authenticator
     contact: AdminContact
     commits: CallbackTransactor
@@ -138,6 +142,16 @@ async def make_accounts(
     session_stores = SessionStores(stores.sessions, stores.revocations, commits)
     sessions = Sessions(secret, session_stores, changes)
     setup = Setup(users, groups, keys, runtime, commits)
+    limits = sign_in_limits(settings)
+    guard = SignInGuard(DeviceCookies(secret), limits)
+    external = ExternalAccounts(
+        users,
+        groups,
+        runtime,
+        stores.identities,
+        commits,
+        may_create_first=settings.enable_initial_admin_signup,
+    )
     await make_administrator(settings, setup)
     return AccountServices(
         users=users,
@@ -151,16 +165,11 @@ async def make_accounts(
         sessions=sessions,
         setup=setup,
         links=make_links(stores, users, groups, commits),
-        sign_in=make_sign_in(settings, stores.users, passwords, secret),
+        sign_in=SignIn(stores.users, passwords, guard, limits, enabled=settings.enable_password_auth),
+        sign_in_guard=guard,
         sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
-        external=ExternalAccounts(
-            users,
-            groups,
-            runtime,
-            stores.identities,
-            commits,
-            may_create_first=settings.enable_initial_admin_signup,
-        ),
+        external=external,
+        directory=make_directory(settings, external, guard, stack),
         authenticator=Authenticator(stores.users, stores.keys, key_rules, sessions, changes),
         contact=AdminContact(users, runtime),
         commits=commits,
@@ -193,14 +202,13 @@ async def make_administrator(settings: Settings, setup: Setup) -> None:
         log.info("first administrator made", extra={"user": made.email})
 
 
-def make_sign_in(settings: Settings, users: TortoiseUsers, passwords: Passwords, secret: str) -> SignIn:
-    """Return the sign-in service with its limits."""
-    limits = SignInLimits(
+def sign_in_limits(settings: Settings) -> SignInLimits:
+    """Return the limits of failed sign-ins."""
+    return SignInLimits(
         failures=settings.signin_failure_limit,
         by_address=settings.signin_address_failure_limit,
         by_account=settings.signin_account_failure_limit,
     )
-    return SignIn(users, passwords, DeviceCookies(secret), limits, enabled=settings.enable_password_auth)
 
 
 def sign_up_options(settings: Settings) -> SignUpOptions:

@@ -13,6 +13,7 @@ from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.services import GatewayServices
+from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.app import Application, build_application
@@ -45,7 +46,9 @@ from gatewayd.http.daemon_state import DaemonFacts
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from gatewayd.http.public.accounts.auths import AuthRoutes
+from gatewayd.http.public.accounts.directory import DirectoryRoutes
 from gatewayd.http.public.accounts.groups import GroupRoutes
+from gatewayd.http.public.accounts.header_sign_in import HeaderSignIn
 from gatewayd.http.public.accounts.identities import IdentityRoutes
 from gatewayd.http.public.accounts.invitations import InvitationRoutes
 from gatewayd.http.public.accounts.keys import KeyRoutes
@@ -149,7 +152,13 @@ def make_edge_services(services: GatewayServices) -> EdgeServices:
     door = ScimAuthenticator(
         provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
     )
-    return EdgeServices(services.accounts.authenticator, door, shut_out, services.live.tickets)
+    return EdgeServices(
+        services.accounts.authenticator,
+        door,
+        shut_out,
+        services.live.tickets,
+        make_trusted_headers(services.settings),
+    )
 
 
 def make_streaming_routes(services: GatewayServices, edge_services: EdgeServices) -> StreamingRoutes:
@@ -174,14 +183,26 @@ def make_streaming_routes(services: GatewayServices, edge_services: EdgeServices
     return StreamingRoutes(events, sockets, AnswerStreams(head_seconds=settings.stream_head_timeout))
 
 
+def make_header_sign_in(services: GatewayServices) -> HeaderSignIn | None:
+    """Return the sign-in by trusted headers, None without one."""
+    headers = make_trusted_headers(services.settings)
+    return None if headers is None else HeaderSignIn(headers, services.accounts.external.resolve)
+
+
 def site_facts(settings: Settings) -> SiteFacts:
     """Return the configured facts of the site."""
     has_form = settings.enable_login_form and settings.enable_password_auth
-    return SiteFacts(settings.webui_name, __version__, enable_login_form=has_form)
+    return SiteFacts(
+        settings.webui_name,
+        __version__,
+        enable_login_form=has_form,
+        ldap_label=(settings.ldap_server_label or "LDAP") if settings.enable_ldap else "",
+        auth_trusted_header=bool(settings.webui_auth_trusted_email_header),
+    )
 
 
 def sign_in_rows(services: GatewayServices, replies: SessionReplies) -> Sequence[Route]:
-    """Return the rows of sign-in: by password, by providers, and the links of accounts to providers."""
+    """Return the rows of sign-in by all ways, and of sessions, invitations and linked providers."""
     accounts, identity = services.accounts, services.identity
 
     def site_url() -> str:
@@ -201,7 +222,19 @@ def sign_in_rows(services: GatewayServices, replies: SessionReplies) -> Sequence
         accepts_logout=lambda: identity.switches.accepts_logout,
     )
     return [
-        *AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies, sign_out_address).routes(),
+        *AuthRoutes(
+            accounts.users,
+            accounts.sign_in,
+            accounts.sign_up,
+            replies,
+            sign_out_address,
+            make_header_sign_in(services),
+        ).routes(),
+        *DirectoryRoutes(accounts.directory, replies).routes(),
+        *SessionRoutes(accounts.sessions, accounts.users).routes(),
+        *InvitationRoutes(
+            accounts.links.invitations, accounts.links.sign_in_links, replies, partial(page_url, services)
+        ).routes(),
         *OAuthRoutes(oauth, replies).routes(),
         *IdentityRoutes(identity.links, accounts.sessions, accounts.sign_in).routes(),
     ]
@@ -245,10 +278,6 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *public_plugin_rows(services.extensions, services.servers, accounts),
         *streaming.sockets.routes(),
         *sign_in_rows(services, replies),
-        *SessionRoutes(accounts.sessions, accounts.users).routes(),
-        *InvitationRoutes(
-            accounts.links.invitations, accounts.links.sign_in_links, replies, partial(page_url, services)
-        ).routes(),
         *KeyRoutes(accounts.keys).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *ProviderFormRoutes(services.providers, services.catalog).routes(),

@@ -14,6 +14,8 @@ REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 CREDENTIAL: web.RequestKey[str] = web.RequestKey("credential", str)
 # Headers of every reply to this request.
 REPLY_HEADERS: web.RequestKey[dict[str, str]] = web.RequestKey("reply_headers", dict)
+# Headers, in lower case, that the peer may not send.
+FORGED_HEADERS: web.RequestKey[frozenset[str]] = web.RequestKey("forged_headers", frozenset)
 # The failure with which the request was refused.
 FAILURE: web.RequestKey[GatewayError] = web.RequestKey("failure", GatewayError)
 # The stream whose head is sent, so that no other reply can follow.
@@ -64,12 +66,13 @@ def base_url(request: web.Request) -> str:
 
 
 def facts_of(request: web.Request) -> RequestFacts:
-    """Return the facts of a request for plugins, with the headers as sent."""
+    """Return the facts of a request for plugins, with the headers as sent, without forged ones."""
+    forged = request.get(FORGED_HEADERS, frozenset())
     return RequestFacts(
         method=request.method,
         path=request.path,
         query=request.query_string,
-        headers=tuple(request.headers.items()),
+        headers=tuple(item for item in request.headers.items() if item[0].lower() not in forged),
         client=client_address(request),
         base_url=base_url(request),
         request_id=request_id(request),

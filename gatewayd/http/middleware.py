@@ -24,12 +24,13 @@ from gatewayd.http.audit import audit_change, is_audited, is_noted
 from gatewayd.http.body import check_media_type
 from gatewayd.http.connections.admission import IDENTITY_PROVIDER, RequestAdmission, is_within, take_place
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, REPLY_HEADERS, REQUEST_ID, SITE
+from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, FORGED_HEADERS, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.errors import guard
 from gatewayd.http.origins import OriginRules
 from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.routes import ANTHROPIC_VERSION, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.scim_auth import ScimAuthenticator
+from gatewayd.http.trusted_headers import TrustedHeaders
 from gatewayd.scim.renderer import ROOT
 from gatewayd.tasks import TaskRegistry
 
@@ -100,6 +101,7 @@ class EdgeServices:
     provisioning: ScimAuthenticator
     shut_out: AccessRevocation
     tickets: TicketStore | None = None
+    trusted_headers: TrustedHeaders | None = None
 
 
 class PublicEdge:
@@ -110,6 +112,7 @@ class PublicEdge:
         self._provisioning = services.provisioning
         self._shut_out = services.shut_out
         self._tickets = services.tickets
+        self._trusted_headers = services.trusted_headers
         self._tasks = tasks
         self._options = options
         self._admission = RequestAdmission(options.trusted_proxies)
@@ -201,6 +204,8 @@ class PublicEdge:
             actor = await self._shut_out.identify_again(
                 lambda: self._authenticator.authenticate(credential, request.method, request.path)
             )
+            if self._trusted_headers is not None:
+                self._trusted_headers.check(request, actor)
         except GatewayError as error:
             # A failure of the database does not make the credential invalid.
             if route.access is RouteAccess.OPTIONAL and error.kind in {
@@ -252,6 +257,8 @@ class PublicEdge:
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
                 if is_within(request.remote or "", self._options.trusted_proxies):
                     request[SITE] = forwarded_site(request)
+            if self._trusted_headers is not None:
+                request[FORGED_HEADERS] = self._trusted_headers.find_forged(request)
             headers = request[REPLY_HEADERS] = standard_headers(request_id)
             if hdrs.ORIGIN in request.headers:
                 headers.update(self._origins.headers(request))

@@ -90,6 +90,48 @@ def _overlap(settings: Settings) -> FoundProblems:
         )
 
 
+def _directory(settings: Settings) -> FoundProblems:
+    if settings.enable_ldap and not settings.ldap_search_base:
+        yield "enable_ldap", "cannot use enable_ldap: ldap_search_base is not set"
+    has_password = bool(settings.ldap_app_password.get_secret_value())
+    if bool(settings.ldap_app_dn) != has_password:
+        given, absent = ("ldap_app_dn", "ldap_app_password")[:: -1 if has_password else 1]
+        yield given, f"cannot use {given}: {absent} is not set"
+
+
+TRUSTED_HEADERS: Final = (
+    "webui_auth_trusted_email_header",
+    "webui_auth_trusted_name_header",
+    "webui_auth_trusted_groups_header",
+    "webui_auth_trusted_role_header",
+)
+CREDENTIAL_HEADERS: Final = frozenset({"authorization", "cookie", "host", "origin"})
+
+
+def _trusted_headers(settings: Settings) -> FoundProblems:
+    given = {name: getattr(settings, name) for name in TRUSTED_HEADERS if getattr(settings, name)}
+    email = TRUSTED_HEADERS[0]
+    if given and email not in given:
+        yield from ((name, f"cannot use {name}: {email} is not set") for name in given)
+    counted = Counter(header.replace("_", "-") for header in given.values())
+    taken = CREDENTIAL_HEADERS | {settings.custom_api_key_header.replace("_", "-")}
+    for name, header in given.items():
+        if counted[header.replace("_", "-")] > 1 or header.replace("_", "-") in taken:
+            yield name, f"cannot use {name} = {header!r}: the header has another meaning"
+    if given and not settings.trusted_header_networks and not _is_loopback(settings.host):
+        yield (
+            email,
+            f"cannot use {email}: everybody who reaches {settings.host} could send the header;"
+            " set trusted_header_networks to the networks of the proxies",
+        )
+
+
+def _plain_directory(settings: Settings) -> FoundProblems:
+    if settings.enable_ldap and not (settings.ldap_use_tls and settings.ldap_validate_cert):
+        reason = "its certificate is not checked" if settings.ldap_use_tls else "ldap_use_tls is false"
+        yield "ldap_use_tls", f"passwords can be read on the way to the directory: {reason}"
+
+
 def _exposed_documentation(settings: Settings) -> FoundProblems:
     if settings.env == "dev" and not _is_loopback(settings.host):
         yield "env", f"/docs and /openapi.json are public on {settings.host}: env is dev"
@@ -155,6 +197,10 @@ PROBLEMS: Final = (
     SettingsCheck(("builtin_model_path",), _builtin_model),
     SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),
     SettingsCheck(("chunk_size", "chunk_overlap"), _overlap),
+    SettingsCheck(("enable_ldap", "ldap_search_base", "ldap_app_dn", "ldap_app_password"), _directory),
+    SettingsCheck(
+        (*TRUSTED_HEADERS, "trusted_header_networks", "host", "custom_api_key_header"), _trusted_headers
+    ),
 )
 """Checks that refuse the configuration."""
 
@@ -162,6 +208,7 @@ WARNINGS: Final = (
     SettingsCheck(("oauth_auto_redirect", "enable_login_form", "enable_password_auth"), _lone_redirect),
     SettingsCheck(("env", "host"), _exposed_documentation),
     SettingsCheck(("enable_initial_admin_signup", "host"), _initial_sign_up),
+    SettingsCheck(("enable_ldap", "ldap_use_tls", "ldap_validate_cert"), _plain_directory),
     SettingsCheck(("scim_enabled", "scim_token"), _absent_scim_token),
     SettingsCheck(("scim_enabled", "scim_token"), _weak_scim_token),
     SettingsCheck(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from gatewayd.settings import types
 from gatewayd.settings.connections import ConnectionFields
+from gatewayd.settings.directory import DirectoryFields
 from gatewayd.settings.fields import (
     ACCESS,
     ACCOUNTS,
@@ -62,6 +63,7 @@ class ConfiguredRuntime:
 
 class Settings(
     ConnectionFields,
+    DirectoryFields,
     PageFields,
     PluginFields,
     RetrievalFields,

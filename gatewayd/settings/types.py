@@ -150,6 +150,10 @@ def _header_name(text: str) -> str:
     return text.lower()
 
 
+def _header_name_or_empty(text: str) -> str:
+    return _header_name(text) if text else ""
+
+
 def _address_or_empty(text: str) -> str:
     if text and not re.fullmatch(r"[^@\s]+@[^@\s]+", text):
         raise ValueError("not an e-mail address")
@@ -277,6 +281,9 @@ UrlOrEmpty = Annotated[
 ]
 MailOrEmpty = Annotated[str, AfterValidator(_address_or_empty), ExpectedValue('an e-mail address, or ""')]
 HeaderName = Annotated[str, AfterValidator(_header_name), ExpectedValue("the name of an HTTP header")]
+HeaderNameOrEmpty = Annotated[
+    str, AfterValidator(_header_name_or_empty), ExpectedValue('the name of an HTTP header, or ""')
+]
 Directory = Annotated[
     Path, BeforeValidator(_text_or_path), AfterValidator(_absolute), ExpectedValue("an absolute path")
 ]

@@ -161,6 +161,7 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         # It asks for a token in its own protocol.
         ("GET", "/ws/socket.io"),
         ("POST", f"{AUTHS}/signin"),
+        ("POST", f"{AUTHS}/ldap"),
         ("POST", f"{AUTHS}/signup"),
         ("POST", f"{AUTHS}/invitations/accept"),
         ("POST", f"{AUTHS}/link"),

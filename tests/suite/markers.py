@@ -53,6 +53,7 @@ PROCESSES = (
     "gatewayd/test_quickstart.py",
     "gatewayd/test_quickstart_manual.py",
     "gatewayd/test_workers.py",
+    "gatewayd/upstream/directory/",
     "gatewayd/vectors/models/test_build.py",
     "gatewayd/vectors/models/test_reranker.py",
     "gatewayd/vectors/test_local.py",

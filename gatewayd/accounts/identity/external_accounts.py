@@ -155,7 +155,8 @@ class ExternalAccounts:
         if may_join and not identity.email_verified:
             raise refuse(RefusalCode.EMAIL_UNVERIFIED, f"{identity.email!r} is not verified by the provider")
         is_linked = await self._is_linked(user.id, identity.provider)
-        if not may_join or is_linked or user.role is Role.ADMIN:
+        is_protected = user.role is Role.ADMIN and not rules.joins_admins
+        if not may_join or is_linked or is_protected:
             raise refuse(RefusalCode.EMAIL_TAKEN, f"{identity.email!r} belongs to another account")
         return _Match(user, None)
 

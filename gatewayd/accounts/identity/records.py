@@ -104,11 +104,13 @@ class IdentityRules:
     `sign_up` creates accounts. `merge_by_email` joins an identity with a verified address to the account of
     that address, unless it is an administrator. `allowed_domains` are exact domains of addresses.
     `trust_email` takes an unconfirmed address for a new account and for `allowed_domains`, never to join an
-    account. `without_email` creates accounts without an address.
+    account. `joins_admins` lets `merge_by_email` join administrators too: only for a way in whose subject is
+    the address. `without_email` creates accounts without an address.
     """
 
     sign_up: bool = False
     merge_by_email: bool = False
+    joins_admins: bool = False
     allowed_domains: tuple[str, ...] = (EVERYBODY,)
     trust_email: bool = False
     without_email: bool = False

@@ -29,11 +29,15 @@ class SiteFacts:
     """Values of the configuration file for clients.
 
     `enable_login_form` is whether clients should offer a password form, as passwords are accepted.
+    `ldap_label` is the name of the directory, "" without one. `auth_trusted_header` is whether a proxy may
+    name the person, so that clients sign in without a form.
     """
 
     name: str
     version: str
     enable_login_form: bool = True
+    ldap_label: str = ""
+    auth_trusted_header: bool = False
 
 
 class SignInProviders(Protocol):
@@ -77,6 +81,8 @@ class ClientConfig:
             "oauth": {"providers": self._providers.labels(), "auto_redirect": self._providers.redirects()},
             "features": await self._features(),
         }
+        if self._facts.ldap_label:
+            body["ldap"] = {"label": self._facts.ldap_label}
         if actor is None:
             if await self._users.count() == 0:
                 body["onboarding"] = True
@@ -94,15 +100,12 @@ class ClientConfig:
         return body
 
     async def _features(self) -> dict[str, bool]:
-        """Return the features: accounts, passwords and events by websocket.
-
-        Sign-in by LDAP and by the header of a proxy is not supported.
-        """
+        """Return the features: accounts, the ways to sign in, and events by websocket."""
         return {
             "auth": True,
-            "auth_trusted_header": False,
+            "auth_trusted_header": self._facts.auth_trusted_header,
             "enable_signup_password_confirmation": False,
-            "enable_ldap": False,
+            "enable_ldap": bool(self._facts.ldap_label),
             "enable_signup": await self._sign_up.is_open(),
             "enable_login_form": self._facts.enable_login_form,
             "enable_websocket": True,

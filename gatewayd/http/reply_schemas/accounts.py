@@ -99,6 +99,8 @@ def created_invitation() -> dict[str, Any]:
 def shown_invitation() -> dict[str, Any]:
     """Return the schema of an invitation for the person who has its token."""
     return record(email=TEXT, expires_at=SECONDS)
+
+
 def identity() -> dict[str, Any]:
     """Return the schema of a provider and the link of the account to it."""
     return record(

@@ -40,7 +40,7 @@ from gatewayd.accounts.records import (
 from gatewayd.accounts.runtime_settings import ConfiguredValue, RuntimeSettings
 from gatewayd.accounts.sessions import Sessions, SessionStores
 from gatewayd.accounts.setup import Setup
-from gatewayd.accounts.sign_in import SignIn
+from gatewayd.accounts.sign_in import SignIn, SignInGuard
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
 from gatewayd.accounts.users import Users
 from gatewayd.http.routes import Route, RouteAccess
@@ -184,7 +184,11 @@ class Accounts:
 
     @cached_property
     def sign_in(self) -> SignIn:
-        return SignIn(self.users_store, self.passwords, DeviceCookies(SECRET, self.clock), clock=self.clock)
+        return SignIn(self.users_store, self.passwords, self.sign_in_guard, clock=self.clock)
+
+    @cached_property
+    def sign_in_guard(self) -> SignInGuard:
+        return SignInGuard(DeviceCookies(SECRET, self.clock), clock=self.clock)
 
     @cached_property
     def sign_up(self) -> SignUp:

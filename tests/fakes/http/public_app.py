@@ -17,6 +17,7 @@ from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge, Requ
 from gatewayd.http.routes import Route
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.server import HttpServer
+from gatewayd.http.trusted_headers import TrustedHeaders
 from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
 from gatewayd.tasks import TaskRegistry
@@ -51,11 +52,12 @@ async def serving(
     shut_out: AccessRevocation | None = None,
     tickets: TicketStore | None = None,
     rates: MinimumRates | None = None,
+    trusted_headers: TrustedHeaders | None = None,
 ) -> AsyncIterator[Client]:
     tasks = TaskRegistry()
     provisioning = door or ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
     accounts = authenticator or FakeAuthenticator(actors or {})
-    doors = EdgeServices(accounts, provisioning, shut_out or AccessRevocation(), tickets)
+    doors = EdgeServices(accounts, provisioning, shut_out or AccessRevocation(), tickets, trusted_headers)
     edge = PublicEdge(doors, tasks, options or EdgeOptions())
     application = build_application(edge, map(checked, rows), body_limit=body_limit, rates=rates)
     server = TestServer(application, handler_cancellation=True)

@@ -6,7 +6,7 @@ import pytest
 from gatewayd.accounts import attempts
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.records import CredentialKind, Role, UserChange
-from gatewayd.accounts.sign_in import KnownNetworks, SignIn, SignInClient, SignInLimits
+from gatewayd.accounts.sign_in import KnownNetworks, SignIn, SignInClient, SignInGuard, SignInLimits
 from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.accounts.services import Accounts
 
@@ -139,8 +139,8 @@ async def test_one_site_of_many_networks_can_try_four_hundred_times(accounts: Ac
 async def test_the_limits_can_be_set(accounts: Accounts) -> None:
     ann = await accounts.add_user(password="secret")
     limits = SignInLimits(failures=2, by_address=3, by_account=4)
-    devices = DeviceCookies("s" * 32, accounts.clock)
-    strict = SignIn(accounts.users_store, accounts.passwords, devices, limits, accounts.clock)
+    guard = SignInGuard(DeviceCookies("s" * 32, accounts.clock), limits, accounts.clock)
+    strict = SignIn(accounts.users_store, accounts.passwords, guard, limits, accounts.clock)
 
     async def kind(email: str, peer: str) -> ErrorKind:
         with pytest.raises(GatewayError) as caught:
@@ -216,7 +216,11 @@ async def test_a_busy_gateway_does_not_count(accounts: Accounts, monkeypatch: py
 async def test_passwords_can_be_switched_off(accounts: Accounts) -> None:
     ann = await accounts.add_user(password="secret")
     closed = SignIn(
-        accounts.users_store, accounts.passwords, DeviceCookies("s" * 32), clock=accounts.clock, enabled=False
+        accounts.users_store,
+        accounts.passwords,
+        accounts.sign_in_guard,
+        clock=accounts.clock,
+        enabled=False,
     )
     with pytest.raises(GatewayError, match="ENABLE_PASSWORD_AUTH") as caught:
         await closed.sign_in(ann.email, "secret", SignInClient(HERE))

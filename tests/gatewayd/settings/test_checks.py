@@ -23,6 +23,25 @@ Problems = Callable[..., list[str]]
             1,
             "cannot use webui_admin_email: webui_admin_password is not set",
         ),
+        ("enable_ldap = true", 1, "cannot use enable_ldap: ldap_search_base is not set"),
+        ("ldap_app_dn = 'cn=x'", 1, "cannot use ldap_app_dn: ldap_app_password is not set"),
+        ("ldap_app_password = 'x'", 1, "cannot use ldap_app_password: ldap_app_dn is not set"),
+        (
+            "webui_auth_trusted_name_header = 'x-name'",
+            1,
+            "cannot use webui_auth_trusted_name_header: webui_auth_trusted_email_header is not set",
+        ),
+        (
+            "webui_auth_trusted_email_header = 'Cookie'",
+            1,
+            "cannot use webui_auth_trusted_email_header = 'cookie': the header has another meaning",
+        ),
+        (
+            "webui_auth_trusted_email_header = 'x-email'\nhost = '0.0.0.0'",
+            1,
+            "cannot use webui_auth_trusted_email_header: everybody who reaches 0.0.0.0 could send the header;"
+            " set trusted_header_networks to the networks of the proxies",
+        ),
         (
             "\nwebui_admin_password = 'correct horse'",
             2,
@@ -111,6 +130,14 @@ def test_good_combinations_pass_silently(load_text: Load, text: str) -> None:
         (
             f"scim_enabled = true\nscim_token = '{'t' * 32}'",
             "SCIM requests with an externalId are refused: scim_auth_provider is not set",
+        ),
+        (
+            "enable_ldap = true\nldap_search_base = 'dc=x'\nldap_use_tls = false",
+            "passwords can be read on the way to the directory: ldap_use_tls is false",
+        ),
+        (
+            "enable_ldap = true\nldap_search_base = 'dc=x'\nldap_validate_cert = false",
+            "passwords can be read on the way to the directory: its certificate is not checked",
         ),
         (
             "enable_api_keys_endpoint_restrictions = true",

@@ -60,6 +60,7 @@ def test_a_setting_of_its_own_names_the_file_of_scim_tokens() -> None:
 def test_secrets_are_known_as_such() -> None:
     assert {each.name for each in definitions().values() if each.secret} == {
         "database_url",
+        "ldap_app_password",
         "webui_secret_key",
         "webui_admin_password",
         "scim_token",

@@ -15,6 +15,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.audit import audit_session, note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, base_url, client_address, credential, find_actor
+from gatewayd.http.public.accounts.header_sign_in import HeaderSignIn
 from gatewayd.http.public.accounts.serializers import render_account
 from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
 from gatewayd.http.reply_schemas import accounts, service
@@ -95,12 +96,14 @@ class AuthRoutes:
         sign_up: SignUp,
         replies: SessionReplies,
         sign_out: SignOutAddress,
+        by_header: HeaderSignIn | None = None,
     ) -> None:
         self._users = users
         self._sign_in = sign_in
         self._sign_up = sign_up
         self._replies = replies
         self._sign_out = sign_out
+        self._by_header = by_header
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -148,7 +151,14 @@ class AuthRoutes:
     @answers(accounts.session)
     async def signin(self, request: web.Request) -> web.StreamResponse:
         """`{"email", "password"}` -> Session and cookie; 400 for a wrong password or address, 429 after too
-        many attempts."""
+        many attempts.
+
+        The body does not count if a trusted proxy names the person: then 403 with a code if the person may
+        not have an account, 400 for a bad header.
+        """
+        named = None if self._by_header is None else await self._by_header.sign_in(request)
+        if named is not None:
+            return await self._replies.open(request, named, SessionOrigin(SignInMethod.HEADER))
         form = await read_model(request, SignInBody)
         client = SignInClient(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
         try:

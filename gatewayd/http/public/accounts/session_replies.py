@@ -91,13 +91,15 @@ class SessionReplies:
         if claims is not None:
             await self._sessions.revoke(claims)
 
-    def set_device_cookie(self, request: web.Request, reply: web.Response, value: str) -> None:
+    def set_device_cookie(
+        self, request: web.Request, reply: web.Response, value: str, path: str = DEVICE_PATH
+    ) -> None:
         """Add the device cookie to a reply, with the path of the sign-in and a life of `LIFE_SECONDS`."""
         reply.set_cookie(
             DEVICE_COOKIE,
             value,
             max_age=LIFE_SECONDS,
-            path=DEVICE_PATH,
+            path=path,
             httponly=True,
             secure=self._is_secure(request),
             samesite="Strict",

@@ -67,3 +67,14 @@ async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
     pending = await config.describe(make_actor(role=Role.PENDING))
     assert pending.keys() == STRANGER | {"ui"}
     assert pending["ui"]["pending_user_overlay_title"] == "Soon"
+
+
+async def test_clients_learn_the_ways_to_sign_in() -> None:
+    accounts = Accounts()
+    ways = SiteFacts("n", "v", enable_login_form=False, ldap_label="Company", auth_trusted_header=True)
+    body = await ClientConfig(ways, accounts.runtime, accounts.permissions, Count(1), Door()).describe(None)
+    found = {
+        name: body["features"][name] for name in ("enable_ldap", "auth_trusted_header", "enable_login_form")
+    }
+    assert found == {"enable_ldap": True, "auth_trusted_header": True, "enable_login_form": False}
+    assert body["ldap"] == {"label": "Company"}

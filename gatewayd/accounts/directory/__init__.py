@@ -1,0 +1,1 @@
+"""Sign-in by a directory: LDAP, through the adapter `gatewayd.upstream.directory`."""

@@ -1,0 +1,1 @@
+"""The LDAP client: the adapter of `gatewayd.accounts.directory`."""
