@@ -42,8 +42,8 @@ from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.identities import TortoiseIdentities
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.models import TortoiseModels
-from gatewayd.storage.one_time_links import TortoiseOneTimeLinks
-from gatewayd.storage.sessions import TortoiseSessions
+from gatewayd.storage.sign_in.one_time_links import TortoiseOneTimeLinks
+from gatewayd.storage.sign_in.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import CallbackTransactor

@@ -31,8 +31,8 @@ from gatewayd.storage.identities import TortoiseIdentities
 from gatewayd.storage.keys import TortoiseKeys, TortoiseRevocations
 from gatewayd.storage.message_events import TortoiseMessageEvents
 from gatewayd.storage.messages import TortoiseMessages
-from gatewayd.storage.one_time_links import TortoiseOneTimeLinks
-from gatewayd.storage.sessions import TortoiseSessions
+from gatewayd.storage.sign_in.one_time_links import TortoiseOneTimeLinks
+from gatewayd.storage.sign_in.sessions import TortoiseSessions
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
 from gatewayd.transactions import Transactor

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.storage.one_time_links."""
+"""Tests for gatewayd.storage.sign_in.one_time_links."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.storage.sessions."""
+"""Tests for gatewayd.storage.sign_in.sessions."""
 
 from dataclasses import replace
 

@@ -1,0 +1,1 @@
+"""Stores of sign-in: sessions, and links that work once."""
