@@ -42,8 +42,14 @@ export function Dialog({ title, onClose, wide = false, children }) {
   const id = useId();
   useLayoutEffect(() => {
     const opener = document.activeElement;
-    element.current.showModal();
-    return () => (opener?.isConnected ? opener.focus() : document.querySelector("main")?.focus());
+    const dialog = element.current;
+    dialog.showModal();
+    return () => {
+      // What lies behind an open dialog takes no focus.
+      dialog.close();
+      if (opener?.isConnected) opener.focus();
+      else document.querySelector("main")?.focus();
+    };
   }, []);
   const onCancel = (event) => {
     event.preventDefault();
