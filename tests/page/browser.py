@@ -11,9 +11,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, W
 
 from tests.clients.node import install
 
+INSECURE_HOST = "gateway.test"
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--force-color-profile=srgb"),
+    # A host name whose pages are not secure, as those of this machine's addresses are.
+    f"--host-resolver-rules=MAP {INSECURE_HOST} 127.0.0.1",
 )
 PHONE = {
     "viewport": {"width": 393, "height": 727},

@@ -151,18 +151,18 @@ class Site:
         made = self.ok("POST", f"{AUTHS}/add", form)
         return Person(made["id"], email, made["token"])
 
-    def sign_in(self, context: BrowserContext, email: str = ADMIN) -> None:
-        """Give a browser a session of its own."""
+    def sign_in(self, context: BrowserContext, email: str = ADMIN, url: str = "") -> None:
+        """Give a browser a session of its own, at the address of the site or at another one of it."""
         status, session = self.daemon.call("POST", f"{AUTHS}/signin", {"email": email, "password": PASSWORD})
         assert status == 200, session
-        cookie = {"name": "token", "value": session["token"], "url": self.url, "httpOnly": True}
+        cookie = {"name": "token", "value": session["token"], "url": url or self.url, "httpOnly": True}
         context.add_cookies([{**cookie, "sameSite": "Lax"}])  # type: ignore[list-item]
 
-    def ask(self, model: str, text: str, who: Person | None = None) -> Turn:
+    def ask(self, model: str, text: str, who: Person | None = None, title: str = "A chat") -> Turn:
         """Store a question with an empty answer, and begin the answer, which goes on by itself."""
         question, answer = str(uuid.uuid4()), str(uuid.uuid4())
         messages = messages_of(question, answer, text, model)
-        chat = {"title": "A chat", "models": [model], "messages": list(messages.values())}
+        chat = {"title": title, "models": [model], "messages": list(messages.values())}
         history = {"currentId": answer, "messages": messages}
         made = self.ok("POST", "/api/v1/chats/new", {"chat": {**chat, "history": history}}, who)
         asked = {"model": model, "messages": [{"role": "user", "content": text}], "stream": True}

@@ -31,6 +31,14 @@ print("hello")
 """
 
 
+TITLES: Final = (
+    "Why is the sky blue?",
+    "Überweisung für die Miete",
+    "ملخص اجتماع يوم الاثنين",
+    "A very long title that does not fit into the list and must be cut off somewhere before its end",
+)
+
+
 @dataclass(frozen=True)
 class View:
     """A route: its pattern and the module of its view."""
@@ -55,14 +63,14 @@ def routes() -> list[View]:
 
 def populate(site: Site) -> Mapping[str, str]:
     """Fill the gateway, and return the addresses of the routes with parameters by their pattern."""
-    turn = site.ask("echo", ANSWER)
+    turn = site.ask("echo", ANSWER, title="A table of two columns")
     messages = f"/api/v1/chats/{turn.chat_id}"
     wait_until(
         lambda: site.ok("GET", messages)["chat"]["history"]["messages"][turn.answer].get("done"),
         "the answer",
     )
-    for number in range(3):
-        site.ask("echo", f"Question number {number}")
+    for title in TITLES:
+        site.ask("echo", f"Tell me about: {title}", title=title)
     shared = site.ok("POST", f"{messages}/share")
     collection = site.ok(
         "POST", "/api/v1/knowledge/create", {"name": "Handbooks", "description": "What we know"}

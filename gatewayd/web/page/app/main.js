@@ -1,6 +1,7 @@
 /**
  * Starts the page.
  */
+import "#app/core/platform";
 import { html, render } from "#app/core/html";
 import { loadMessages } from "#app/core/messages";
 import { installServiceWorker } from "#app/core/policy";

@@ -8,6 +8,8 @@ const PATH = "/api/v1/events";
 /** The gateway sends a comment after 15 s of silence. */
 export const HEARTBEAT_MS = 15000;
 export const MAX_SILENT_MS = 2 * HEARTBEAT_MS;
+/** After a connection that worked: the gateway ends one when the rights of its account change. */
+const AGAIN_MS = 200;
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 30000;
 
@@ -15,7 +17,7 @@ export class EventStream {
   #handlers;
   #ended = new AbortController();
   #connection = null;
-  #retry = FIRST_RETRY_MS;
+  #retry = AGAIN_MS;
   #heardAt = 0;
   #wake = () => {};
   #lastId;
@@ -59,7 +61,8 @@ export class EventStream {
       }
       this.#connection = null;
       if (this.#ended.signal.aborted) return;
-      this.#handlers.lost();
+      // One that ended is no loss yet.
+      if (this.#retry !== AGAIN_MS) this.#handlers.lost();
       await this.#pause();
     }
   }
@@ -69,7 +72,7 @@ export class EventStream {
     this.#heardAt = performance.now();
     const headers = { Accept: "text/event-stream", ...(this.#lastId ? { "Last-Event-ID": this.#lastId } : {}) };
     const reply = await api("GET", PATH, undefined, { raw: true, signal: this.#connection.signal, headers });
-    this.#retry = FIRST_RETRY_MS;
+    this.#retry = AGAIN_MS;
     for await (const frame of readFrames(reply.body)) {
       if (this.#ended.signal.aborted) return;
       this.#heardAt = performance.now();
@@ -88,7 +91,7 @@ export class EventStream {
   /** Waits before the next try: longer each time, and not exactly as long as other browsers. */
   async #pause() {
     const wait = this.#retry * (0.75 + Math.random() / 2);
-    this.#retry = Math.min(this.#retry * 2, MAX_RETRY_MS);
+    this.#retry = this.#retry === AGAIN_MS ? FIRST_RETRY_MS : Math.min(this.#retry * 2, MAX_RETRY_MS);
     await new Promise((resolve) => {
       this.#wake = resolve;
       setTimeout(resolve, wait);

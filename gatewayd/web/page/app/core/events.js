@@ -3,13 +3,15 @@
  *
  * The tab that holds the lock `gatewayd-events-ACCOUNT` reads the stream and passes everything on by a
  * BroadcastChannel; when it goes, another one gets the lock and resumes after the last event that it heard. A tab that
- * hears nothing for two heartbeats reads a stream of its own until the others are heard again.
+ * hears nothing for two heartbeats reads a stream of its own until the others are heard again. Where browsers give no locks
+(without HTTPS) each tab reads its own.
  *
  * An event is {id, type, data, chat_id, message_id, call_id?}. The page adds one type: `stream:opened` with
  * {gap, session_id} after each (re)connection; with `gap` events are lost, and what is shown must be asked for anew.
  */
 import { effect, signal } from "@preact/signals";
 import { EventStream, HEARTBEAT_MS, MAX_SILENT_MS } from "#app/core/event_stream";
+import { canShare } from "#app/core/platform";
 import { me } from "#app/core/session";
 
 /** "open", or "lost" while no events can come. */
@@ -77,6 +79,10 @@ class TabReader {
   constructor(account) {
     const name = `gatewayd-events-${account}`;
     this.#channel = new BroadcastChannel(name);
+    if (!canShare) {
+      this.#open();
+      return;
+    }
     this.#channel.onmessage = ({ data }) => this.#receive(data);
     this.#post({ kind: "hello" });
     this.#lead(name);
