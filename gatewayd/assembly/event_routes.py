@@ -39,7 +39,7 @@ def public_live_rows(
         *ChatListRoutes(live.chats).routes(),
         *FolderRoutes(live.chats, live.events.emit).routes(),
         *StoredChatRoutes(live.chats, live.events.emit).routes(),
-        *ChatBranchRoutes(live.chats, live.hub.position, live.events.emit).routes(),
+        *ChatBranchRoutes(live.chats, live.events.still, live.events.emit).routes(),
     ]
 
 

@@ -1,6 +1,7 @@
 """Service of the branches of a chat: one page of messages at a time, and the removal of a branch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ MAX_PAGE_MESSAGES: Final = 200
 """Maximum number of messages in one page of a branch."""
 
 DEFAULT_PAGE_MESSAGES: Final = 100
+
+
+Still = Callable[[str, str, Sequence[str]], AbstractAsyncContextManager[str]]
+"""Keeps messages of a chat of a user from changing within a block: `events.service.EventService.still`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,10 @@ class ChatBranches:
         self._transactor = transactor
         self._clock = clock
 
-    async def page(self, actor: Actor, chat_id: str, query: BranchQuery) -> dict[str, Any]:
+    async def page(self, actor: Actor, chat_id: str, query: BranchQuery, still: Still) -> dict[str, Any]:
         """Return a page of a branch: the chat, its messages, the leaf, and whether earlier ones exist.
 
+        The messages are read while they are `still`; `event_id` is the newest event by then.
         Raises not_found for a chat that the actor may not read, and for a message that is not in the branch.
         """
         chat = await self._access.owned(actor, chat_id)
@@ -66,7 +72,8 @@ class ChatBranches:
                 raise not_found("message", query.before)
             end = branch.index(query.before)
         start = max(0, end - query.limit)
-        stored = await self._messages.select(chat_id, branch[start:end])
+        async with still(chat.user_id, chat_id, branch[start:end]) as event_id:
+            stored = await self._messages.select(chat_id, branch[start:end])
         by_id = {message.id: message for message in stored}
         shown = [
             {
@@ -83,6 +90,7 @@ class ChatBranches:
             "leaf_id": leaf,
             "has_earlier": start > 0,
             "count": len(branch),
+            "event_id": event_id,
         }
 
     async def remove(self, actor: Actor, chat_id: str, message_id: str) -> int:

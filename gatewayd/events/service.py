@@ -1,6 +1,8 @@
 """Event service: the single entry for events and calls of plugins, runs and external tools."""
 
 import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,6 +70,19 @@ class EventService:
                 async with self._deferred.turn(change.key):
                     await self._apply(change)
             await self._publish(target, envelope)
+
+    @asynccontextmanager
+    async def still(self, user_id: str, chat_id: str, message_ids: Sequence[str]) -> AsyncIterator[str]:
+        """Let no event of these messages pass within the block, and give the id of the newest event.
+
+        What the block reads has the effects of exactly the events up to that id, as far as this process
+        emits them.
+        """
+        async with AsyncExitStack() as stack:
+            # In one order, so that two blocks cannot wait for each other.
+            for message_id in sorted(set(message_ids)):
+                await stack.enter_async_context(self._message_locks.of((user_id, chat_id, message_id)))
+            yield self._hub.position()
 
     async def call(self, target: EventTarget, event: Any) -> Any:
         """Send a call to the user and return the answer, any JSON value.

@@ -64,9 +64,13 @@ class ChatHouse:
         self.told.append((target, event))
         return True
 
+    @asynccontextmanager
+    async def still(self, *_: Any) -> AsyncIterator[str]:
+        yield "b00t-7"
+
     def rows(self) -> list[Route]:
         stored = StoredChatRoutes(self.services, self.notify).routes()
-        branches = ChatBranchRoutes(self.services, lambda: "b00t-7", self.notify).routes()
+        branches = ChatBranchRoutes(self.services, self.still, self.notify).routes()
         folders = FolderRoutes(self.services, self.notify).routes()
         return [*ChatListRoutes(self.services).routes(), *folders, *stored, *branches]
 

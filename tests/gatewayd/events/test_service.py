@@ -377,3 +377,22 @@ async def test_an_event_that_makes_a_message_too_long_is_refused(name: str, data
     assert (caught.value.kind, caught.value.param) == (ErrorKind.TOO_LARGE, field)
     assert await site.events.emit(TARGET, {"type": "status", "data": {"description": "a"}})
     assert [frame["data"]["type"] for frame in await heard(listener)] == ["status"]
+
+
+async def test_no_event_passes_while_messages_are_still() -> None:
+    site = EventSite()
+    emitted = {"type": "message", "data": {"content": "a"}}
+    await site.events.emit(TARGET, emitted)
+    before = site.hub.position()
+    async with site.events.still(
+        TARGET.user_id, TARGET.chat_id, [TARGET.message_id, "other", "other"]
+    ) as position:
+        assert position == before
+        late = asyncio.ensure_future(site.events.emit(TARGET, emitted))
+        await asyncio.sleep(0)
+        elsewhere = replace(TARGET, message_id="m2")
+        await asyncio.wait_for(site.events.emit(elsewhere, emitted), SOON)
+        assert site.message().content == "a"
+        assert not late.done()
+    assert await asyncio.wait_for(late, SOON)
+    assert site.message().content == "aa"

@@ -1,11 +1,11 @@
 """Routes of `/api/v1/chats/{id}/branch`: a branch in pages, changes without a long reply, and removal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from aiohttp import web
 
-from gatewayd.chats.branches import DEFAULT_PAGE_MESSAGES, MAX_PAGE_MESSAGES, BranchQuery
+from gatewayd.chats.branches import DEFAULT_PAGE_MESSAGES, MAX_PAGE_MESSAGES, BranchQuery, Still
 from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.http.body import json_reply, large_reply, read_model
 from gatewayd.http.context import actor
@@ -26,12 +26,12 @@ _row = RouteGroup(PREFIX, "chats").row
 
 
 class ChatBranchRoutes:
-    """Routes of branches; `position` returns the id of the newest event, as the event stream has it."""
+    """Routes of branches; `still` keeps messages from changing while they are read."""
 
-    def __init__(self, services: ChatServices, position: Callable[[], str], notify: Notify) -> None:
+    def __init__(self, services: ChatServices, still: Still, notify: Notify) -> None:
         self._chats = services.chats
         self._branches = services.branches
-        self._position = position
+        self._still = still
         self._notify = notify
 
     def routes(self) -> Sequence[Route]:
@@ -62,15 +62,14 @@ class ChatBranchRoutes:
 
         The branch leads from the first message to the current one or, with `?through=`, through that message
         and its newest descendants. The page holds the last messages of it, or those before `?before=`.
-        Messages have `siblingIds` and `descendantCount`. The effects of all events up to `event_id` are in
-        the messages. 404 for an unknown chat or message.
+        Messages have `siblingIds` and `descendantCount`. They have the effects of the events up to `event_id`
+        and of no later one. 404 for an unknown chat or message.
         """
         query = request.query
         limit = parse_number(query, "limit", DEFAULT_PAGE_MESSAGES, 1, MAX_PAGE_MESSAGES)
         wanted = BranchQuery(query.get("through", ""), query.get("before", ""), limit)
-        position = self._position()
-        found = await self._branches.page(actor(request), request.match_info["id"], wanted)
-        return await large_reply({**found, "event_id": position})
+        chat_id = request.match_info["id"]
+        return await large_reply(await self._branches.page(actor(request), chat_id, wanted, self._still))
 
     @answers(TRUE)
     async def change(self, request: web.Request) -> web.StreamResponse:
