@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gatewayd import ids
@@ -11,7 +11,7 @@ from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
 from gatewayd.chats.interfaces import ChatStore, MessageStore
 from gatewayd.chats.message_merge import chat_lock_name
-from gatewayd.chats.records import ChatChange, MessageLink
+from gatewayd.chats.records import ChatChange, Message, MessageLink
 from gatewayd.chats.renderer import acyclic_parents, render_head, render_message
 from gatewayd.errors import not_found
 from gatewayd.time_slices import LoopPacer
@@ -23,8 +23,11 @@ MAX_PAGE_MESSAGES: Final = 200
 DEFAULT_PAGE_MESSAGES: Final = 100
 
 
-Still = Callable[[str, str, Sequence[str]], AbstractAsyncContextManager[str]]
-"""Keeps messages of a chat of a user from changing within a block: `events.service.EventService.still`."""
+Still = Callable[[str, str, Sequence[str]], AbstractAsyncContextManager[tuple[str, Mapping[str, str]]]]
+"""Keeps messages of a chat of a user from changing within a block: `events.service.EventService.still`.
+
+It gives the id of the newest event, and the texts of running answers that may not be stored yet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class ChatBranches:
                 raise not_found("message", query.before)
             end = branch.index(query.before)
         start = max(0, end - query.limit)
-        async with still(chat.user_id, chat_id, branch[start:end]) as event_id:
+        async with still(chat.user_id, chat_id, branch[start:end]) as (event_id, texts):
             stored = await self._messages.select(chat_id, branch[start:end])
-        by_id = {message.id: message for message in stored}
+        by_id = {message.id: _with_text(message, texts.get(message.id, "")) for message in stored}
         shown = [
             {
                 **render_message(by_id[each], tree.parents[each], tree.children[each]),
@@ -112,6 +115,12 @@ class ChatBranches:
                 current_id = tree.parents[message_id] or ""
             await self._chats.change(chat_id, ChatChange(current_id=current_id), self._clock())
         return len(gone)
+
+
+def _with_text(message: Message, text: str) -> Message:
+    """Return a running answer with its text so far."""
+    is_running = message.done is False and message.parts is None
+    return replace(message, content=text) if is_running and len(text) > len(message.content) else message
 
 
 class _MessageTree:

@@ -5,8 +5,10 @@ The hub runs on one event loop. It encodes a frame once for all subscribers.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Protocol
+
+import orjson
 
 from gatewayd import ids
 from gatewayd.events.interfaces import Bus
@@ -130,6 +132,12 @@ class Hub:
         """Return the id that the newest frame of this process has; a subscriber may resume after it."""
         return f"{self._boot}-{self._number}"
 
+    def buffered(self, user_id: str, abouts: Collection[str]) -> Mapping[str, Payload]:
+        """Return the payloads of the buffered events of a user that have one of these `about`, by it."""
+        room = self._rooms.get(user_id)
+        frames = () if room is None else room.frames
+        return {frame.about: _payload(frame.wire) for frame in frames if frame.about in abouts}
+
     def listeners(self, user_id: str, chat_id: str | None = None) -> Sequence[Subscription]:
         """Return the subscribers of a user for a chat, or all, oldest first."""
         room = self._rooms.get(user_id)
@@ -240,3 +248,8 @@ class Hub:
         room.empty_since = self._clock()
         for watcher in self._watchers:
             watcher.left(listener)
+
+
+def _payload(wire: bytes) -> Payload:
+    payload: Payload = orjson.loads(wire[wire.index(b"data: ") + len(b"data: ") :])
+    return payload

@@ -1,7 +1,7 @@
 """Event service: the single entry for events and calls of plugins, runs and external tools."""
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -72,17 +72,20 @@ class EventService:
             await self._publish(target, envelope)
 
     @asynccontextmanager
-    async def still(self, user_id: str, chat_id: str, message_ids: Sequence[str]) -> AsyncIterator[str]:
-        """Let no event of these messages pass within the block, and give the id of the newest event.
+    async def still(
+        self, user_id: str, chat_id: str, message_ids: Sequence[str]
+    ) -> AsyncIterator[tuple[str, Mapping[str, str]]]:
+        """Let no event of these messages pass within the block.
 
-        What the block reads has the effects of exactly the events up to that id, as far as this process
-        emits them.
+        Gives the id of the newest event, and for running answers the text that events had so far, which the
+        store may not have yet. What the block reads has the effects of exactly the events up to that id, as
+        far as this process emits them.
         """
         async with AsyncExitStack() as stack:
             # In one order, so that two blocks cannot wait for each other.
             for message_id in sorted(set(message_ids)):
                 await stack.enter_async_context(self._message_locks.of((user_id, chat_id, message_id)))
-            yield self._hub.position()
+            yield self._hub.position(), self._texts(user_id, chat_id, message_ids)
 
     async def call(self, target: EventTarget, event: Any) -> Any:
         """Send a call to the user and return the answer, any JSON value.
@@ -115,6 +118,11 @@ class EventService:
         """Return the fault of a payload, None without one and for every unknown type."""
         row = find_type(name)
         return None if row is None else row.check(data)
+
+    def _texts(self, user_id: str, chat_id: str, message_ids: Sequence[str]) -> Mapping[str, str]:
+        keys = {about_answer(user_id, chat_id, message_id) for message_id in message_ids}
+        found = self._hub.buffered(user_id, keys).values()
+        return {payload["message_id"]: payload["data"]["data"]["content"] for payload in found}
 
     def _effect_of(self, target: EventTarget, envelope: Envelope) -> Effect:
         name, data = envelope["type"], envelope["data"]
@@ -209,4 +217,9 @@ def _about(target: EventTarget, envelope: Envelope) -> str:
     data = envelope["data"]
     if envelope["type"] != "chat:completion" or not isinstance(data, dict) or data.keys() != {"content"}:
         return ""
-    return "\n".join((target.user_id, target.chat_id, target.message_id))
+    return about_answer(target.user_id, target.chat_id, target.message_id)
+
+
+def about_answer(user_id: str, chat_id: str, message_id: str) -> str:
+    """Return the replay key of the events that hold the whole text of an answer so far."""
+    return "\n".join((user_id, chat_id, message_id))

@@ -34,7 +34,9 @@ def ask(page: Page, text: str) -> None:
     """Ask a question."""
     field = question_field(page)
     field.fill(text)
+    before = page.locator(".message.question").count()
     field.press("Enter")
+    expect(page.locator(".message.question")).to_have_count(before + 1)
 
 
 def answers(page: Page) -> Locator:

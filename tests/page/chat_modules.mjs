@@ -80,7 +80,7 @@ test("a run of code is replaced by its result", () => {
 
 test("events with other data, and unknown ones, change nothing", () => {
   const message = { id: "m", content: "a" };
-  for (const [type, data] of [["message", { content: 1 }], ["files", { files: "x" }], ["source", null], ["own", {}], ["status", "x"]]) {
+  for (const [type, data] of [["message", { content: 1 }], ["files", { files: "x" }], ["source", null], ["own", {}], ["constructor", {}], ["status", "x"]]) {
     assert.equal(state.reduceMessage(message, type, data), message);
   }
   const long = after(message, ["files", { files: Array.from({ length: 6000 }, (_, place) => place) }]);
@@ -94,6 +94,7 @@ test("an event that a page has already is not applied again", () => {
   assert.equal(state.isAfter("c-1", "b-9"), true);
   assert.equal(state.isAfter("b-1", undefined), true);
   assert.equal(state.isAfter(undefined, "b-9"), true);
+  assert.deepEqual(["message", "status", "chat:completion", "chat:title", "own"].map(state.isStored), [true, true, false, false, false]);
 });
 
 test("reasoning and calls of tools are parts of an answer, texts of people are not", () => {

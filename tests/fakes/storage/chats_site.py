@@ -45,6 +45,7 @@ class ChatHouse:
         self.store = MemoryChats(self.state)
         self.messages = MemoryMessages(self.state)
         self.tasks = TaskRegistry()
+        self.texts: dict[str, str] = {}
         self.told: list[tuple[EventTarget, Any]] = []
         commits, clock = self.accounts.commits, self.accounts.clock
         self.chats = Chats(
@@ -65,8 +66,8 @@ class ChatHouse:
         return True
 
     @asynccontextmanager
-    async def still(self, *_: Any) -> AsyncIterator[str]:
-        yield "b00t-7"
+    async def still(self, *_: Any) -> AsyncIterator[tuple[str, dict[str, str]]]:
+        yield "b00t-7", self.texts
 
     def rows(self) -> list[Route]:
         stored = StoredChatRoutes(self.services, self.notify).routes()

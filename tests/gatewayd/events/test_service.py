@@ -383,11 +383,15 @@ async def test_no_event_passes_while_messages_are_still() -> None:
     site = EventSite()
     emitted = {"type": "message", "data": {"content": "a"}}
     await site.events.emit(TARGET, emitted)
+    site.hub.subscribe(TARGET.user_id)
+    for text in ("so", "so far"):
+        await site.events.emit(TARGET, {"type": "chat:completion", "data": {"content": text}})
     before = site.hub.position()
-    async with site.events.still(
-        TARGET.user_id, TARGET.chat_id, [TARGET.message_id, "other", "other"]
-    ) as position:
-        assert position == before
+    async with site.events.still(TARGET.user_id, TARGET.chat_id, [TARGET.message_id, "other", "other"]) as (
+        position,
+        texts,
+    ):
+        assert (position, texts) == (before, {TARGET.message_id: "so far"})
         late = asyncio.ensure_future(site.events.emit(TARGET, emitted))
         await asyncio.sleep(0)
         elsewhere = replace(TARGET, message_id="m2")

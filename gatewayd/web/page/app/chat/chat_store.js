@@ -7,7 +7,7 @@
 import { get, post } from "#app/core/api";
 import { batch, signal } from "#app/core/html";
 import { onEvent } from "#app/core/events";
-import { isAfter, reduceMessage } from "#app/chat/message_state";
+import { isAfter, isStored, reduceMessage } from "#app/chat/message_state";
 import { announceChange, onChange } from "#app/chat/tabs";
 
 const PAGE_MESSAGES = 100;
@@ -187,7 +187,9 @@ export class ChatStore {
   }
 
   _apply(event) {
-    if (event.call_id || !isAfter(event.id, this._position)) return;
+    if (event.call_id) return;
+    // What is stored is in the page; other events are not, and may be applied twice.
+    if (isStored(event.type) && !isAfter(event.id, this._position)) return;
     if (applyToHead(this, event)) return;
     if (event.type === "chat:outlet") return this._takeOutlet(event.data);
     const found = this._messages.get(event.message_id);

@@ -17,13 +17,19 @@ const CODE_EXECUTION = "code_execution";
  * @returns {object}
  */
 export function reduceMessage(message, type, data) {
-  const effect = EFFECTS[type];
+  const effect = Object.hasOwn(EFFECTS, type) ? EFFECTS[type] : undefined;
   if (effect === undefined || data === null || typeof data !== "object") return message;
   return effect(message, data);
 }
 
-/** Names of the events that change a message. */
-export const messageEventTypes = () => Object.keys(EFFECTS);
+/**
+ * Tell whether the gateway stores the effect of an event before it sends it.
+ * @param {string} type
+ * @returns {boolean}
+ */
+export function isStored(type) {
+  return Object.hasOwn(EFFECTS, type) && !type.startsWith("chat:");
+}
 
 const EFFECTS = {
   status: (message, data) => ({ ...message, statusHistory: added(message.statusHistory, data) }),

@@ -1,6 +1,6 @@
 /** The chat: `/` for a new one, `/c/{id}` for a stored one. */
 import { post } from "#app/core/api";
-import { html, useComputed, useEffect, useMemo, useRef, useSignal } from "#app/core/html";
+import { computed, html, useEffect, useMemo, useRef, useSignal } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { location, navigate } from "#app/core/router";
 import { config } from "#app/core/session";
@@ -32,7 +32,7 @@ export default function ChatView({ params }) {
   const freshId = useSignal(null);
   const attachments = useMemo(() => new Attachments(), [params.id]);
   const chosen = { modelId: useSignal(""), toolIds: useSignal([]), filterIds: useSignal([]) };
-  const isRunning = useComputed(() => store?.ids.value.some((id) => store.message(id).value.done === false) ?? false).value;
+  const isRunning = useComputedOf(store, () => store?.ids.value.some((id) => store.message(id).value.done === false) ?? false);
   useEffect(() => void loadModels(), []);
   useEffect(() => {
     freshId.value = begun?.freshId ?? null;
@@ -76,12 +76,17 @@ function useStore(id) {
 }
 
 function useModel(store, chosen) {
-  return useComputed(() => {
+  return useComputedOf(store, () => {
     const picked = findModel(chosen.modelId.value);
     if (picked || models.value === null) return picked;
     const answers = (store?.ids.value ?? []).map((id) => store.message(id).value).filter((message) => message.role === "assistant");
     return usualModel([answers.at(-1)?.model, ...(store?.head.value?.chat.models ?? [])]);
-  }).value;
+  });
+}
+
+/** Returns a value of a store; the view renders when it changes, not when what it is made of does. */
+function useComputedOf(store, compute) {
+  return useMemo(() => computed(compute), [store]).value;
 }
 
 function knownFilters(model, chosen) {

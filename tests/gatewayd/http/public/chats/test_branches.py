@@ -104,3 +104,12 @@ async def test_foreign_branches_are_neither_shown_nor_removed(site: ChatSite) ->
     # Administrators may read other chats, not change them.
     assert (await site.call("GET", f"/{chat_id}/branch", site.admin))[0] == 200
     assert (await site.call("DELETE", f"/{chat_id}/branch/a", site.admin))[0] == 403
+
+
+async def test_a_running_answer_has_its_text_so_far(site: ChatSite) -> None:
+    chat_id = await tree(site, **FORKED)
+    nodes = {"e": {"done": False}, "d": {"done": True}}
+    await site.ok("POST", f"/{chat_id}/branch", None, {"chat": {"history": {"messages": nodes}}})
+    site.house.texts = {"e": "e and more", "d": "d and more"}
+    page = await site.ok("GET", f"/{chat_id}/branch")
+    assert [message["content"] for message in page["messages"]] == ["a", "d", "e and more"]
