@@ -279,8 +279,7 @@ def test_many_chats_come_in_pages(site: Site, owner: Person, tab: Page) -> None:
     assert len(set(links.all_text_contents())) == 200
 
 
-@pytest.mark.parametrize("language", ["en", "ar"])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("ar", "dark")])
 def test_axe(site: Site, owner: Person, contexts: NewContext, axe: str, language: str, theme: str) -> None:
     chat_id = chat(site, owner, "Herons", "Tall", favorite=True)
     chat(site, owner, "Owls")

@@ -74,12 +74,12 @@ function PassageCard({ passage, best }) {
  */
 export function Scores({ passage, best }) {
   const { score, similarity, dense_rank: dense, lexical, lexical_rank: words } = passage;
+  const share = lexical === null ? null : best > 0 ? Math.max(lexical, 0) / best : 1;
   return html`<dl class="scores">
     <${Score} label=${t("documents.score")} value=${score} text=${percent(score)} kind="whole" />
     <${Score} label=${t("documents.meaning")} value=${similarity} text=${similarity === null ? t("documents.notFoundBy")
       : rankText(percent(similarity), dense)} />
-    <${Score} label=${t("documents.words")} value=${lexical === null || best <= 0 ? null : Math.max(lexical, 0) / best}
-      text=${lexical === null ? t("documents.notFoundBy") : rankText(formatNumber(lexical, { maximumFractionDigits: 2 }), words)} />
+    <${Score} label=${t("documents.words")} value=${share} text=${share === null ? t("documents.notFoundBy") : rankText(percent(share), words)} />
   </dl>`;
 }
 

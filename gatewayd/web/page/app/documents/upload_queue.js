@@ -3,7 +3,8 @@
  * in the page.
  */
 import { get, post, upload } from "#app/core/api";
-import { signal } from "#app/core/html";
+import { effect, signal } from "#app/core/html";
+import { me } from "#app/core/session";
 import { filePath } from "#app/documents/addresses";
 import { planUpload } from "#app/documents/upload_plan";
 import { explain } from "#app/ui/states";
@@ -28,6 +29,15 @@ let count = 0;
 
 addEventListener("beforeunload", (event) => {
   if (entries.some((entry) => entry.state === "waiting" || entry.state === "sending")) event.preventDefault();
+});
+
+let account = me.peek()?.id;
+effect(() => {
+  if (me.value?.id === account) return;
+  // What one account chose is not sent as another one.
+  account = me.value?.id;
+  entries.length = 0;
+  uploads.value = {};
 });
 
 /** Shows the state soon; thousands of files change it often. */

@@ -3,6 +3,7 @@
  */
 import { html, useEffect } from "#app/core/html";
 import { t } from "#app/core/messages";
+import { navigate } from "#app/core/router";
 import { can } from "#app/core/session";
 import {
   chooseParent,
@@ -16,7 +17,7 @@ import {
 import { ChatRows } from "#app/sidebar/chat_rows";
 import { CHAT_TYPE, FOLDER_TYPE, startDrag, useDropPlace } from "#app/sidebar/dragging";
 import { folderRows, isInside } from "#app/sidebar/folder_tree";
-import { folders, forgetFolder, listOf, loadMore } from "#app/sidebar/state";
+import { folderOf, folders, forgetFolder, listOf, loadMore } from "#app/sidebar/state";
 import { exportFolder } from "#app/sidebar/transfer";
 import { Button, Icon, IconButton } from "#app/ui/controls";
 import { Menu } from "#app/ui/menu";
@@ -41,7 +42,7 @@ export function FolderSection() {
 
 /** Puts what was dropped into a folder. */
 function dropInto(folder, type, id) {
-  if (type === CHAT_TYPE) void placeChat(id, folder.id);
+  if (type === CHAT_TYPE && folderOf(id) !== folder.id) void placeChat(id, folder.id);
   else if (type === FOLDER_TYPE && !isInside(folders.peek(), folder.id, id)) void moveFolder(id, folder.id);
 }
 
@@ -86,6 +87,7 @@ function FolderChats({ folder }) {
 
 function menuOf(folder) {
   const items = [
+    { label: t("sidebar.newChatIn"), icon: "square-pen", run: () => navigate(`/?folder=${encodeURIComponent(folder.id)}`) },
     { label: t("sidebar.rename"), icon: "pencil", run: () => renameFolder(folder) },
     { label: t("sidebar.newSubfolder"), icon: "folder-plus", run: () => createFolder(folder.id) },
     { label: t("sidebar.moveToFolder"), icon: "folder-input", run: () => chooseParent(folder) },

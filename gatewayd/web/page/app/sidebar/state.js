@@ -15,12 +15,12 @@ const EMPTY = { items: [], isDone: false, isLoading: false, error: null };
 
 /** Folders by name: {id, name, parent_id, is_expanded}. */
 export const folders = signal([]);
-/** Pinned chats: {id, title, updated_at}. */
-export const pinned = signal([]);
-/** The chats outside folders that are not pinned: {items, isDone, isLoading, error}. */
-export const loose = signal(EMPTY);
-/** The same for each open folder, by its id. */
-export const inFolder = signal({});
+/** Name of the list of pinned chats. */
+export const PINNED = "pinned";
+/** Name of the list of the chats outside folders that are not pinned. */
+export const LOOSE = "loose";
+/** The lists by their name, and those of open folders by the folder's id: {items, isDone, isLoading, error}. */
+const lists = signal({});
 /** Ids of the chats that are being answered. */
 export const active = signal(new Set());
 
@@ -28,39 +28,44 @@ const changed = new Set();
 let timer = 0;
 let isRunning = false;
 
-/** Returns the list of a folder, or of the chats outside folders for null. */
-export function listOf(folderId) {
-  return folderId === null ? loose.value : (inFolder.value[folderId] ?? EMPTY);
+/** Returns a list of chats: {items: {id, title, updated_at}[], isDone, isLoading, error}. @param {string} name */
+export function listOf(name) {
+  return lists.value[name] ?? EMPTY;
 }
 
-function setList(folderId, list) {
-  if (folderId === null) loose.value = list;
-  else inFolder.value = { ...inFolder.peek(), [folderId]: list };
+const peekList = (name) => lists.peek()[name] ?? EMPTY;
+
+function setList(name, list) {
+  lists.value = { ...lists.peek(), [name]: list };
 }
 
-function peekList(folderId) {
-  return folderId === null ? loose.peek() : (inFolder.peek()[folderId] ?? EMPTY);
+/** Returns the id of the open folder that lists a chat; undefined for a chat in none. */
+export function folderOf(chatId) {
+  const found = Object.entries(lists.peek()).find(([name, list]) => isFolder(name) && list.items.some((chat) => chat.id === chatId));
+  return found?.[0];
 }
 
-function pageAddress(folderId, page) {
-  const path = folderId === null ? "/api/v1/chats/" : `/api/v1/chats/folder/${encodeURIComponent(folderId)}/list`;
-  return `${path}?page=${page}`;
+const isFolder = (name) => name !== PINNED && name !== LOOSE;
+
+function pageAddress(name, page) {
+  const paths = { [LOOSE]: "/api/v1/chats/", [PINNED]: "/api/v1/chats/pinned" };
+  return `${paths[name] ?? `/api/v1/chats/folder/${encodeURIComponent(name)}/list`}?page=${page}`;
 }
 
-/** Reads the next page of a list. @param {string | null} folderId */
-export async function loadMore(folderId) {
-  const before = peekList(folderId);
+/** Reads the next page of a list. @param {string} name */
+export async function loadMore(name) {
+  const before = peekList(name);
   if (before.isDone || before.isLoading) return;
-  setList(folderId, { ...before, isLoading: true, error: null });
+  setList(name, { ...before, isLoading: true, error: null });
   try {
     const page = Math.floor(before.items.length / PAGE_SIZE) + 1;
-    const found = await get(pageAddress(folderId, page));
-    const now = peekList(folderId);
+    const found = await get(pageAddress(name, page));
+    const now = peekList(name);
     const known = new Set(now.items.map((chat) => chat.id));
     const items = [...now.items, ...found.filter((chat) => !known.has(chat.id))];
-    setList(folderId, { items, isDone: found.length < PAGE_SIZE, isLoading: false, error: null });
+    setList(name, { items, isDone: found.length < PAGE_SIZE, isLoading: false, error: null });
   } catch (error) {
-    setList(folderId, { ...peekList(folderId), isLoading: false, error });
+    setList(name, { ...peekList(name), isLoading: false, error });
   }
 }
 
@@ -68,16 +73,15 @@ export async function loadMore(folderId) {
 async function refresh() {
   const ids = new Set(changed);
   changed.clear();
-  const open = Object.keys(inFolder.peek());
-  const [found, pins] = await Promise.all([readFolders(), get("/api/v1/chats/pinned?page=1")]);
+  const found = await readFolders();
   const there = new Set(found.map((folder) => folder.id));
-  const shown = [null, ...open.filter((id) => there.has(id))];
-  const lists = await Promise.all(shown.map((id) => freshList(id, ids)));
+  const shown = Object.keys(lists.peek()).filter((name) => !isFolder(name) || there.has(name));
+  const fresh = await Promise.all(shown.map((name) => freshList(name, ids)));
   batch(() => {
     folders.value = found;
-    pinned.value = kept(pinned.peek(), pins);
-    loose.value = lists[0];
-    inFolder.value = Object.fromEntries(shown.slice(1).map((id, place) => [id, lists[place + 1]]));
+    // A folder that was opened meanwhile has a list of its own.
+    const opened = Object.entries(lists.peek()).filter(([name]) => !shown.includes(name) && there.has(name));
+    lists.value = Object.fromEntries([...shown.map((name, place) => [name, fresh[place]]), ...opened]);
   });
 }
 
@@ -91,10 +95,10 @@ async function readFolders() {
   }
 }
 
-async function freshList(folderId, ids) {
-  const before = peekList(folderId);
+async function freshList(name, ids) {
+  const before = peekList(name);
   const count = Math.min(Math.max(Math.ceil(before.items.length / PAGE_SIZE), 1), MAX_FRESH_PAGES);
-  const pages = await Promise.all(Array.from({ length: count }, (_, place) => get(pageAddress(folderId, place + 1))));
+  const pages = await Promise.all(Array.from({ length: count }, (_, place) => get(pageAddress(name, place + 1))));
   const first = pages.flat();
   const isDone = pages.at(-1).length < PAGE_SIZE;
   const fresh = new Map(first.map((chat) => [chat.id, chat]));
@@ -127,7 +131,7 @@ export async function refreshNow() {
   try {
     await refresh();
   } catch (error) {
-    loose.value = { ...loose.peek(), isLoading: false, error };
+    setList(LOOSE, { ...peekList(LOOSE), isLoading: false, error });
   } finally {
     isRunning = false;
   }
@@ -136,18 +140,14 @@ export async function refreshNow() {
 /** Shows another title in all lists. */
 function retitle(chatId, title) {
   const renamed = (items) => items.map((chat) => (chat.id === chatId ? { ...chat, title } : chat));
-  batch(() => {
-    pinned.value = renamed(pinned.peek());
-    loose.value = { ...loose.peek(), items: renamed(loose.peek().items) };
-    const lists = Object.entries(inFolder.peek());
-    inFolder.value = Object.fromEntries(lists.map(([id, list]) => [id, { ...list, items: renamed(list.items) }]));
-  });
+  const all = Object.entries(lists.peek());
+  lists.value = Object.fromEntries(all.map(([name, list]) => [name, { ...list, items: renamed(list.items) }]));
 }
 
 /** Stops listing a folder that is closed. */
 export function forgetFolder(folderId) {
-  const { [folderId]: _, ...rest } = inFolder.peek();
-  inFolder.value = rest;
+  const { [folderId]: _, ...rest } = lists.peek();
+  lists.value = rest;
 }
 
 function hear(event) {
@@ -156,7 +156,7 @@ function hear(event) {
   else if (type === "chat:title") {
     const title = typeof data === "string" ? data : data?.title;
     if (typeof title === "string") retitle(chatId, title);
-  } else if (type === "chat:active") {
+  } else if (type === "chat:active" && chatId) {
     const ids = new Set(active.peek());
     if (data?.active) ids.add(chatId);
     else ids.delete(chatId);
@@ -170,7 +170,12 @@ function hear(event) {
 
 /** Reads the lists, and follows the events. @returns {() => void} stops it */
 export function followChats() {
-  loose.value = { ...EMPTY, isLoading: true };
-  refreshNow();
+  batch(() => {
+    // What another account saw in this tab is not for this one.
+    folders.value = [];
+    active.value = new Set();
+    lists.value = { [PINNED]: EMPTY, [LOOSE]: { ...EMPTY, isLoading: true } };
+  });
+  void refreshNow();
   return onEvent(hear);
 }

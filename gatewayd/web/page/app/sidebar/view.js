@@ -8,10 +8,10 @@ import { me } from "#app/core/session";
 import { shortcut } from "#app/core/shortcuts";
 import { moveFolder, placeChat } from "#app/sidebar/changes";
 import { ChatRows } from "#app/sidebar/chat_rows";
-import { CHAT_TYPE, useDropPlace } from "#app/sidebar/dragging";
+import { CHAT_TYPE, FOLDER_TYPE, useDropPlace } from "#app/sidebar/dragging";
 import { FolderSection } from "#app/sidebar/folder_section";
 import { openSearch } from "#app/sidebar/search_dialog";
-import { followChats, loadMore, loose, pinned, refreshNow } from "#app/sidebar/state";
+import { folderOf, folders, followChats, listOf, loadMore, LOOSE, PINNED, refreshNow } from "#app/sidebar/state";
 import { groupByTime } from "#app/sidebar/time_groups";
 import { UserMenu } from "#app/sidebar/user_menu";
 import { Button, Icon } from "#app/ui/controls";
@@ -60,23 +60,33 @@ function moveInLists(event) {
 
 function Lists() {
   const scroller = useRef(null);
-  const drop = (type, id) => void (type === CHAT_TYPE ? placeChat(id, null) : moveFolder(id, null));
+  const drop = (type, id) => {
+    if (type === CHAT_TYPE && folderOf(id)) void placeChat(id, null);
+    else if (type === FOLDER_TYPE && folders.peek().find((one) => one.id === id)?.parent_id) void moveFolder(id, null);
+  };
   const { isOver, handlers } = useDropPlace(drop);
   return html`<nav class="sidebar-lists ${isOver ? "drop-over" : ""}" aria-label=${t("sidebar.chatList")} ref=${scroller}
     onKeyDown=${moveInLists} ...${handlers}>
-    ${pinned.value.length > 0 && html`<section class="sidebar-section" aria-labelledby="sidebar-pinned">
-      <div class="sidebar-heading"><h2 id="sidebar-pinned">${t("sidebar.pinned")}</h2></div>
-      <${ChatRows} chats=${pinned.value} isPinned label=${t("sidebar.pinned")} />
-    </section>`}
+    <${PinnedChats} />
     <${FolderSection} />
     <${LooseChats} scroller=${scroller} />
   </nav>`;
 }
 
+function PinnedChats() {
+  const list = listOf(PINNED);
+  if (list.items.length === 0) return null;
+  return html`<section class="sidebar-section" aria-labelledby="sidebar-pinned">
+    <div class="sidebar-heading"><h2 id="sidebar-pinned">${t("sidebar.pinned")}</h2></div>
+    <${ChatRows} chats=${list.items} isPinned label=${t("sidebar.pinned")} />
+    ${!list.isDone && html`<${Button} kind="plain" busy=${list.isLoading} onClick=${() => loadMore(PINNED)}>${t("sidebar.showMore")}<//>`}
+  </section>`;
+}
+
 function LooseChats({ scroller }) {
-  const list = loose.value;
-  const isEmpty = list.isDone && list.items.length === 0 && pinned.value.length === 0;
-  const retry = list.items.length > 0 ? () => loadMore(null) : refreshNow;
+  const list = listOf(LOOSE);
+  const isEmpty = list.isDone && list.items.length === 0 && listOf(PINNED).items.length === 0;
+  const retry = list.items.length > 0 ? () => loadMore(LOOSE) : refreshNow;
   return html`<section class="sidebar-section" aria-labelledby="sidebar-chats">
     <div class="sidebar-heading"><h2 id="sidebar-chats">${t("sidebar.chatList")}</h2></div>
     ${groupByTime(list.items).map(({ key, label, chats }) => html`<div key=${key} class="time-group">
@@ -93,12 +103,12 @@ function LooseChats({ scroller }) {
 function Sentinel({ scroller, count }) {
   const element = useRef(null);
   useEffect(() => {
-    const onSight = ([entry]) => entry.isIntersecting && void loadMore(null);
+    const onSight = ([entry]) => entry.isIntersecting && void loadMore(LOOSE);
     const observer = new IntersectionObserver(onSight, { root: scroller.current, rootMargin: `0px 0px ${AHEAD}px 0px` });
     observer.observe(element.current);
     return () => observer.disconnect();
   }, [count]);
   return html`<div ref=${element} class="sidebar-more">
-    <${Button} kind="plain" onClick=${() => loadMore(null)}>${t("sidebar.showMore")}<//>
+    <${Button} kind="plain" onClick=${() => loadMore(LOOSE)}>${t("sidebar.showMore")}<//>
   </div>`;
 }
