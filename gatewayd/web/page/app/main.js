@@ -22,6 +22,7 @@ async function start() {
   }
   render(html`<${Shell} />`, root);
   import("#app/chat/attention").then(({ startAttention }) => startAttention());
+  import("#app/core/notifications").then(({ watchNews }) => watchNews());
   installServiceWorker().catch((error) => console.warn("no service worker:", error));
 }
 

@@ -28,10 +28,11 @@ export function Shell() {
   }, []);
   const { path } = location.value;
   const isOpen = OPEN.has(path);
+  const isOut = !me.value || me.value.role === "pending";
   useEffect(() => {
-    if (!me.value && !isOpen) navigate(`/auth?redirect=${encodeURIComponent(here())}`, { replace: true });
-  }, [me.value, isOpen]);
-  if (!me.value && !isOpen) return null;
+    if (isOut && !isOpen) navigate(`/auth?redirect=${encodeURIComponent(here())}`, { replace: true });
+  }, [isOut, isOpen]);
+  if (isOut && !isOpen) return null;
   return html`<a class="skip-link" href="#main">${t("common.skipToContent")}</a>
     <div class="shell ${isOpen ? "alone" : ""}">
       ${!isOpen && html`<${Sidebar} />`}

@@ -5,7 +5,7 @@ import { effect, signal } from "@preact/signals";
 
 const KEY = "gatewayd";
 const COOKIE_SECONDS = 365 * 24 * 3600;
-const DEFAULTS = { theme: "auto", language: "", favouriteModels: [], shortcuts: true };
+const DEFAULTS = { theme: "auto", language: "", favouriteModels: [], shortcuts: true, notifications: false };
 
 /** Colours: "auto", "light" or "dark". */
 export const theme = signal(DEFAULTS.theme);
@@ -15,8 +15,10 @@ export const chosenLanguage = signal(DEFAULTS.language);
 export const favouriteModels = signal(DEFAULTS.favouriteModels);
 /** Whether the keyboard shortcuts work. */
 export const shortcuts = signal(DEFAULTS.shortcuts);
+/** Whether the browser tells of an answer that ends while the page is hidden. */
+export const notifications = signal(DEFAULTS.notifications);
 
-export const preferences = { theme, language: chosenLanguage, favouriteModels, shortcuts };
+export const preferences = { theme, language: chosenLanguage, favouriteModels, shortcuts, notifications };
 
 /** Reads what is stored; a value of another type than its default counts as absent. */
 function read() {

@@ -9,16 +9,39 @@ export const me = signal(null);
 /** The answer of GET /api/config. */
 export const config = signal({ name: "", features: {}, oauth: { providers: {} } });
 
+/** Whether somebody was signed in since this page was loaded, and no longer is. */
+export const hasSignedOut = signal(false);
+
 const SIGNED_IN = "signed in";
 const SIGNED_OUT = "signed out";
 const channel = new BroadcastChannel("gatewayd-session");
 channel.onmessage = ({ data }) => {
-  if (data === SIGNED_OUT) me.value = null;
+  if (data === SIGNED_OUT) forget();
   else loadSession().catch(reportError);
 };
 onUnauthenticated(() => {
-  me.value = null;
+  if (held === 0) forget();
 });
+let held = 0;
+
+function forget() {
+  if (me.peek()) hasSignedOut.value = true;
+  me.value = null;
+}
+
+/**
+ * Does something that replaces the session; until it is done a refused request is no sign that somebody signed out.
+ * @param {() => Promise<void>} replace
+ */
+export async function replaceSession(replace) {
+  held += 1;
+  try {
+    await replace();
+  } finally {
+    held -= 1;
+    await loadSession();
+  }
+}
 
 /** Asks the gateway anew who is signed in. */
 export async function loadSession() {
@@ -26,7 +49,8 @@ export async function loadSession() {
   config.value = settings;
   // Nothing of one account stays on the page of another.
   if (account && me.peek() && account.id !== me.peek().id) window.location.assign("/");
-  me.value = account;
+  if (account) me.value = account;
+  else forget();
 }
 
 async function findAccount() {
@@ -49,7 +73,7 @@ export async function signedIn() {
 export async function signOut() {
   const reply = await post("/api/v1/auths/signout");
   channel.postMessage(SIGNED_OUT);
-  me.value = null;
+  forget();
   if (reply?.redirect_url) window.location.assign(reply.redirect_url);
 }
 

@@ -10,13 +10,16 @@ import { language, t } from "#app/core/messages";
  * @param {{label: string, rows: object[], rowKey?: (row: object) => string, rowName?: (row: object) => string,
  *   columns: {key: string, label: string, cell?: (row: object) => unknown, sort?: (row: object) => string | number,
  *     numeric?: boolean, hideLabel?: boolean}[],
- *   selected?: Set<string>, onSelect?: (keys: Set<string>) => void, empty?: unknown}} props
+ *   selected?: Set<string>, onSelect?: (keys: Set<string>) => void, empty?: unknown,
+ *   order?: {key: string, direction: 1 | -1} | null, onOrder?: (order: {key: string, direction: 1 | -1}) => void}} props
  *   a column with `sort` sorts by what it returns; `rowName` names a row for screen readers; with `selected` rows have
- *   boxes to check
+ *   boxes to check; with `onOrder` the rows come in the order `order` already
  */
-export function Table({ label, rows, columns, rowKey = (row) => row.id, rowName = rowKey, selected, onSelect, empty }) {
-  const [order, setOrder] = useState(null);
-  const shown = sorted(rows, columns, order);
+export function Table({ label, rows, columns, rowKey = (row) => row.id, rowName = rowKey, selected, onSelect, empty,
+  order: given, onOrder }) {
+  const [own, setOwn] = useState(null);
+  const [order, setOrder] = onOrder ? [given, onOrder] : [own, setOwn];
+  const shown = onOrder ? rows : sorted(rows, columns, order);
   if (rows.length === 0 && empty) return empty;
   const select = (key, isOn) => {
     const keys = new Set(selected);
