@@ -53,7 +53,7 @@ class StatusRoutes:
 
     @answers(administration.gateway_status)
     async def status(self, request: web.Request) -> web.StreamResponse:
-        """Answer what `gatewayctl status` shows: version, uptime, database, index and sources.
+        """Answer what `gatewayctl health` shows: version, uptime, database, index and sources.
 
         `status` is pass, warn when a source has a problem, or fail when the database does not answer.
         """

@@ -1,0 +1,76 @@
+/**
+ * The frame of the views for administrators: their navigation, a heading, and how a view loads what it shows.
+ */
+import { html, useCallback, useEffect, useRef, useState } from "#app/core/html";
+import { t } from "#app/core/messages";
+import { Link, location } from "#app/core/router";
+import { ErrorNote, Icon, Skeleton } from "#app/ui/index";
+
+const SECTIONS = [
+  ["/admin/general", "general", "settings-2"],
+  ["/admin/users", "users", "users"],
+  ["/admin/groups", "groups", "user-cog"],
+  ["/admin/permissions", "permissions", "shield-check"],
+  ["/admin/connections", "connections", "plug"],
+  ["/admin/models", "models", "bot"],
+  ["/admin/functions", "functions", "puzzle"],
+  ["/admin/tools", "tools", "wrench"],
+  ["/admin/collections", "collections", "library"],
+  ["/admin/scim", "scim", "workflow"],
+  ["/admin/status", "status", "chart-no-axes-column"],
+];
+
+/**
+ * A view for administrators.
+ * @param {{title: string, help?: string, actions?: unknown}} props `actions` stand beside the heading
+ */
+export function AdminFrame({ title, help, actions, children }) {
+  return html`<div class="view admin">
+    <nav class="admin-nav" aria-label=${t("admin.sections.label")}>
+      <ul>${SECTIONS.map(([href, key, icon]) => html`<li key=${href}>
+        <${Link} href=${href} current=${isCurrent(href)}><${Icon} name=${icon} />${t(`admin.sections.${key}`)}<//>
+      </li>`)}</ul>
+    </nav>
+    <div class="admin-content">
+      <div class="view-head"><h1 dir="auto">${title}</h1>${actions}</div>
+      ${help && html`<p class="admin-help">${help}</p>`}
+      ${children}
+    </div>
+  </div>`;
+}
+
+function isCurrent(href) {
+  const { path } = location.value;
+  return path === href || path.startsWith(`${href}/`) || (path === "/admin" && href === "/admin/users");
+}
+
+/**
+ * Loads something for a view, again whenever `keys` change.
+ * @param {() => Promise<any>} load
+ * @param {unknown[]} [keys]
+ * @returns {{data: any, error: unknown, isLoading: boolean, reload: () => Promise<void>, setData: (data: any) => void}}
+ */
+export function useResource(load, keys = []) {
+  const [state, setState] = useState({ data: undefined, error: null, isLoading: true });
+  const turn = useRef(0);
+  const reload = useCallback(async () => {
+    const mine = ++turn.current;
+    const settle = (next) => mine === turn.current && setState((now) => ({ ...now, isLoading: false, ...next }));
+    try {
+      settle({ data: await load(), error: null });
+    } catch (error) {
+      settle({ error });
+    }
+  }, keys);
+  useEffect(() => {
+    reload();
+    return () => void turn.current++;
+  }, [reload]);
+  return { ...state, reload, setData: (data) => setState((now) => ({ ...now, data })) };
+}
+
+/** What a resource shows before its data: grey lines, or what failed. @param {{of: object}} props */
+export function Waiting({ of: resource }) {
+  if (resource.error) return html`<${ErrorNote} error=${resource.error} retry=${resource.reload} />`;
+  return html`<${Skeleton} lines=${4} />`;
+}
