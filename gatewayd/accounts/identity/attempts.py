@@ -126,6 +126,8 @@ def safe_path(path: str) -> str:
     # A percent-encoded slash may be decoded before the path is used.
     if path.replace("%2f", "/").replace("%2F", "/").replace("%5c", "/").replace("%5C", "/").startswith("//"):
         return "/"
+    if path.startswith(("/oauth/", "/api/")):
+        return "/"
     parts = split_url(BASE + path)
     return path if f"{parts.scheme}://{parts.netloc}" == BASE else "/"
 

@@ -17,7 +17,7 @@ from gatewayd.accounts.identity.providers import (
     ProviderOptions,
 )
 from gatewayd.accounts.identity.records import MAX_ISSUER_CHARACTERS, RefusalCode
-from gatewayd.errors import GatewayError
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.keyed_locks import KeyedLocks
 from gatewayd.urls import split_url
 
@@ -28,6 +28,9 @@ METADATA_SECONDS: Final = 3600
 
 KEY_REFETCH_SECONDS: Final = 60
 """Time between two fetches of keys because of an unknown key id."""
+
+RETRY_SECONDS: Final = 10
+"""Time before the next try after a failure."""
 
 MAX_KEYS: Final = 100
 MAX_ENDPOINT_CHARACTERS: Final = 2048
@@ -43,10 +46,22 @@ GITHUB: Final = ProviderMetadata(
 
 @dataclass(slots=True)
 class _Known:
+    """What is known of a provider; `asked_at` is the time of the last try to fetch its keys."""
+
     metadata: ProviderMetadata
     at: int
     keys: Sequence[JsonObject] = ()
     keys_at: int | None = None
+    asked_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A description that could not be fetched or used, so that waiting sign-ins do not all try again."""
+
+    code: str
+    message: str
+    at: int
 
 
 class ProviderDirectory:
@@ -56,11 +71,13 @@ class ProviderDirectory:
         self._transport = transport
         self._clock = clock
         self._known: dict[ProviderOptions, _Known] = {}
+        self._failures: dict[ProviderOptions, _Failure] = {}
         self._locks = KeyedLocks[str]()
 
     def keep(self, chosen: Sequence[ProviderOptions]) -> None:
         """Forget what is known of other providers."""
         self._known = {options: known for options, known in self._known.items() if options in chosen}
+        self._failures = {}
 
     async def metadata(self, options: ProviderOptions) -> ProviderMetadata:
         """Return the description; raise forbidden, `unreachable` or `provider` for one that is not valid."""
@@ -69,37 +86,65 @@ class ProviderDirectory:
     async def keys(
         self, options: ProviderOptions, has_key: Callable[[JsonObject], bool]
     ) -> Sequence[JsonObject]:
-        """Return the keys of a provider; they are fetched again, at most once a minute, unless one fits."""
+        """Return the keys of a provider.
+
+        They are fetched again after an hour, so that a withdrawn key is forgotten, and, at most once a
+        minute, if none fits. If that fails, fitting keys are used on.
+        """
         known = await self._find(options)
         async with self._locks.of(f"keys {options.name}"):
-            now = self._clock()
-            is_due = (
-                known.keys_at is None or now - known.keys_at >= KEY_REFETCH_SECONDS or known.keys_at > now
-            )
-            if is_due and not any(has_key(key) for key in known.keys):
-                known.keys_at = now
-                known.keys = _keys(await self._transport.get_json(options, known.metadata.jwks_uri))
+            fits = any(has_key(key) for key in known.keys)
+            is_old = known.keys_at is None or self._age(known.keys_at) >= METADATA_SECONDS
+            is_due = known.asked_at is None or self._age(known.asked_at) >= KEY_REFETCH_SECONDS
+            if is_due and (is_old or not fits):
+                await self._fetch_keys(options, known, may_fail=fits)
         return known.keys
+
+    async def _fetch_keys(self, options: ProviderOptions, known: _Known, *, may_fail: bool) -> None:
+        known.asked_at = self._clock()
+        try:
+            known.keys = _keys(await self._transport.get_json(options, known.metadata.jwks_uri))
+        except GatewayError as error:
+            known.asked_at -= KEY_REFETCH_SECONDS - RETRY_SECONDS
+            if not may_fail or error.code != RefusalCode.UNREACHABLE:
+                raise
+            log.warning("keys of a provider not renewed: %s", error.message)
+        else:
+            known.keys_at = known.asked_at
 
     async def _find(self, options: ProviderOptions) -> _Known:
         if options.kind is ProviderKind.GITHUB:
             return _Known(GITHUB, 0)
         async with self._locks.of(f"metadata {options.name}"):
-            known = self._known.get(options)
-            if known is not None and 0 <= self._clock() - known.at < METADATA_SECONDS:
+            known, failure = self._known.get(options), self._failures.get(options)
+            if known is not None and self._age(known.at) < METADATA_SECONDS:
                 return known
+            if failure is not None and self._age(failure.at) < RETRY_SECONDS:
+                raise GatewayError(ErrorKind.FORBIDDEN, failure.message, code=failure.code)
             try:
-                metadata = _checked(options, await self._transport.get_json(options, options.discovery_url))
-                await self._transport.check_endpoints(options, metadata)
+                return await self._fetch(options, known)
             except GatewayError as error:
-                if known is None or error.code != RefusalCode.UNREACHABLE:
-                    raise
-                log.warning("description of a provider not renewed: %s", error.message)
-                known.at = self._clock() - METADATA_SECONDS + KEY_REFETCH_SECONDS
-                return known
-            keys = () if known is None else known.keys
-            found = self._known[options] = _Known(metadata, self._clock(), keys)
-            return found
+                if known is not None and error.code == RefusalCode.UNREACHABLE:
+                    log.warning("description of a provider not renewed: %s", error.message)
+                    known.at = self._clock() - METADATA_SECONDS + KEY_REFETCH_SECONDS
+                    return known
+                self._failures[options] = _Failure(error.code or "", error.message, self._clock())
+                raise
+
+    async def _fetch(self, options: ProviderOptions, known: _Known | None) -> _Known:
+        metadata = _checked(options, await self._transport.get_json(options, options.discovery_url))
+        await self._transport.check_endpoints(options, metadata)
+        found = _Known(metadata, self._clock())
+        if known is not None and known.metadata.jwks_uri == metadata.jwks_uri:
+            found.keys, found.keys_at, found.asked_at = known.keys, known.keys_at, known.asked_at
+        self._known[options] = found
+        self._failures.pop(options, None)
+        return found
+
+    def _age(self, at: int) -> int:
+        """Return the seconds since a time; a time in the future is old, as the clock was set back."""
+        age = self._clock() - at
+        return age if age >= 0 else METADATA_SECONDS
 
 
 def _checked(options: ProviderOptions, document: JsonObject) -> ProviderMetadata:

@@ -14,7 +14,12 @@ from gatewayd.accounts.identity.external_accounts import refuse
 from gatewayd.accounts.identity.id_tokens import check_id_token, check_required
 from gatewayd.accounts.identity.interfaces import ProviderTransport
 from gatewayd.accounts.identity.providers import JsonObject, ProviderKind, ProviderMetadata, ProviderOptions
-from gatewayd.accounts.identity.records import ExternalIdentity, ProviderTokens, RefusalCode
+from gatewayd.accounts.identity.records import (
+    MAX_SUBJECT_CHARACTERS,
+    ExternalIdentity,
+    ProviderTokens,
+    RefusalCode,
+)
 from gatewayd.accounts.identity.signatures import read_header, verify
 from gatewayd.errors import not_found, shorten
 
@@ -146,10 +151,7 @@ class ProviderLogin:
         check_required(claims, options.required_claims)
         userinfo = await self.read_userinfo(options, metadata, claims, str(tokens["access_token"]))
         identity = claim_reader.read_identity(claims, userinfo, options, metadata.issuer)
-        session_id = claims.get("sid")
-        return ProviderSession(
-            identity, _kept(tokens), attempt, session_id if isinstance(session_id, str) else ""
-        )
+        return ProviderSession(identity, _kept(tokens), attempt, _session_id(claims))
 
     async def read_userinfo(
         self, options: ProviderOptions, metadata: ProviderMetadata, claims: JsonObject, access_token: str
@@ -222,6 +224,11 @@ def _check_answer(params: CallbackParams, attempt: SignInAttempt, metadata: Prov
 
 def _kept(tokens: JsonObject) -> ProviderTokens:
     return ProviderTokens(_token(tokens.get("id_token")), _token(tokens.get("refresh_token")))
+
+
+def _session_id(claims: JsonObject) -> str:
+    found = claims.get("sid")
+    return found if isinstance(found, str) and len(found) <= MAX_SUBJECT_CHARACTERS else ""
 
 
 def _token(value: Any) -> str:

@@ -50,6 +50,7 @@ class HostileProvider:
     requests: list[str] = field(default_factory=list)
     grants: dict[str, Grant] = field(default_factory=dict)
     failing: dict[str, int] = field(default_factory=dict)
+    emails: list[dict[str, Any]] = field(default_factory=list)
 
     def claims(self, nonce: str = "", **changes: Any) -> dict[str, Any]:
         """Return good claims of an id token, with changes; a change to None removes a claim."""
@@ -102,6 +103,7 @@ class HostileProvider:
         app.router.add_get("/jwks", self._keys)
         app.router.add_post("/token", self._token)
         app.router.add_get("/me", self._me)
+        app.router.add_get("/me/emails", self._emails)
         app.router.add_post("/introspect", self._introspect)
         return app
 
@@ -149,6 +151,9 @@ class HostileProvider:
         if request.headers.get("Authorization", "")[:7] != "Bearer ":
             return web.json_response({"error": "invalid_token"}, status=401)
         return web.json_response(self.userinfo)
+
+    async def _emails(self, request: web.Request) -> web.Response:
+        return web.json_response(self.emails)
 
     async def _introspect(self, request: web.Request) -> web.Response:
         return web.json_response(self.introspection)

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from gatewayd.accounts.identity import discovery
 from gatewayd.accounts.identity.attempts import MAX_ATTEMPTS_PER_BROWSER
+from gatewayd.accounts.identity.providers import ClaimNames, ProviderKind
 from gatewayd.accounts.identity.records import GroupRules, ProviderTokens, RoleRules
 from gatewayd.accounts.records import Role, UserChange
 from tests.fakes.accounts.oauth_site import FROM_OWN_PAGE, OAuthSite, parameters, serving_oauth
@@ -235,7 +238,42 @@ async def test_keys_change_and_are_fetched_again_at_most_once_a_minute(site: OAu
     assert site.evil.requests.count("/jwks") == 1
     site.evil.published = ["ec", "rsa"]
     site.accounts.time += 60
-    assert await site.sign_in(grant={"header": {"kid": None}}) == f"{REFUSED}provider" or site.people() == 1
+    assert await site.sign_in(grant={"header": {"kid": None}}) == "/"
+
+
+async def test_a_withdrawn_key_is_forgotten_after_an_hour(site: OAuthSite) -> None:
+    assert await site.sign_in() == "/"
+    site.evil.published = ["other"]
+    site.evil.failing = {"/jwks": 503}
+    site.accounts.time += 3600
+    assert await site.sign_in() == "/"
+    site.evil.failing = {}
+    site.accounts.time += 10
+    assert await site.sign_in() == f"{REFUSED}provider"
+    assert await site.sign_in(grant={"signing": "other"}) == "/"
+
+
+async def test_keys_that_cannot_be_fetched_are_asked_for_again(site: OAuthSite) -> None:
+    site.evil.failing = {"/jwks": 503}
+    for _ in range(3):
+        await site.sign_in()
+    assert site.evil.requests.count("/jwks") == 1
+    site.evil.failing = {}
+    site.accounts.time += 10
+    assert await site.sign_in() == "/"
+
+
+async def test_many_sign_ins_at_a_dead_provider_ask_it_once(site: OAuthSite) -> None:
+    site.evil.failing = {"/.well-known/openid-configuration": 500}
+    replies = [site.browser().get("/oauth/evil/login") for _ in range(10)]
+    found = {reply.headers["Location"] for reply in await asyncio.gather(*replies)}
+    assert (found, site.evil.requests) == (
+        {f"{REFUSED}unreachable"},
+        ["/.well-known/openid-configuration"],
+    )
+    site.evil.failing = {}
+    site.accounts.time += 10
+    assert await site.sign_in() == "/"
 
 
 async def test_userinfo_completes_the_claims_of_the_same_person(site: OAuthSite) -> None:
@@ -274,10 +312,10 @@ async def test_a_description_that_cannot_be_used(
 
 
 async def test_a_provider_that_is_down_keeps_its_last_description(site: OAuthSite) -> None:
-    site.good.failing = dict.fromkeys(("/.well-known/openid-configuration",), 503)
+    site.good.failing = {"/.well-known/openid-configuration": 503}
     assert (await site.browser().get("/oauth/good/login")).headers["Location"] == f"{REFUSED}unreachable"
     await site.browser().begin()
-    site.evil.failing = dict.fromkeys(("/.well-known/openid-configuration",), 503)
+    site.evil.failing = {"/.well-known/openid-configuration": 503}
     site.accounts.time += 4000
     assert await site.sign_in() == "/"
     site.evil.failing = {"/token": 500}
@@ -298,6 +336,8 @@ async def test_a_provider_that_is_down_keeps_its_last_description(site: OAuthSit
         "/ü",
         "/" + "a" * 600,
         "javascript:alert(1)",
+        "/oauth/evil/login",
+        "/api/v1/auths/signout",
         "",
     ],
 )
@@ -336,6 +376,36 @@ async def test_nobody_becomes_an_administrator_by_an_address(
     found = await site.sign_in(**{"email": "admin@example.org", **claims})
     assert found == f"{REFUSED}{code}"
     assert site.people() == 0
+
+
+@pytest.mark.parametrize(
+    ("emails", "found"),
+    [
+        ([{"email": "o@example.org", "verified": True}, {"email": "ann@example.org", "primary": True}], "?"),
+        ([{"email": "ann@example.org", "primary": True, "verified": True}], "/"),
+        ([], f"{REFUSED}provider"),
+    ],
+)
+async def test_a_person_of_github_has_a_verified_primary_address(
+    site: OAuthSite, emails: list[dict[str, Any]], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = site.evil
+    github = replace(
+        discovery.GITHUB,
+        token_endpoint=f"{evil.issuer}/token",
+        userinfo_endpoint=f"{evil.issuer}/me",
+        secret_in_body=False,
+    )
+    monkeypatch.setattr(discovery, "GITHUB", github)
+    site.change(kind=ProviderKind.GITHUB, claims=ClaimNames(subject="id"))
+    evil.userinfo, evil.emails = {"id": 4711, "login": "ann", "name": None}, emails
+    answer = await site.sign_in()
+    assert answer == (f"{REFUSED}email_unverified" if found == "?" else found)
+    if found == "/":
+        user = await site.accounts.users.resolve("ann@example.org")
+        assert (user.name, user.oauth) == ("ann", {"evil": {"sub": "4711"}})
+        link = await site.accounts.identities_store.find("https://github.com", "4711")
+        assert link is not None
 
 
 async def test_names_are_text_and_the_picture_is_not_fetched(site: OAuthSite) -> None:
