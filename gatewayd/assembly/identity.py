@@ -1,5 +1,6 @@
 """Sign-in by identity providers: the configured providers, and the services over them."""
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,8 @@ from gatewayd.assembly.accounts import AccountServices, AccountStores, signing_s
 from gatewayd.settings import Settings
 from gatewayd.settings.oauth import GOOGLE_URL, OAuthProvider
 from gatewayd.upstream.identity.client import IdentityProviderClient
+
+log = logging.getLogger(__name__)
 
 SHARES: Final[dict[str, str | bool]] = {"true": True, "false": False, "members": "members"}
 
@@ -48,7 +51,9 @@ class IdentityServices:
 
     def configure(self, settings: Settings) -> None:
         """Apply the providers of a reload."""
-        self.login.configure(configured_identity_providers(settings))
+        chosen = configured_identity_providers(settings)
+        log_callbacks(settings, chosen)
+        self.login.configure(chosen)
         self.switches.configure(settings)
 
     async def sign_out_address(self, session_id: str, site: str) -> str:
@@ -70,7 +75,9 @@ def make_identity(settings: Settings, accounts: AccountServices, stores: Account
     transport = IdentityProviderClient()
     directory = ProviderDirectory(transport)
     attempts = SignInAttempts(signing_secret(settings).encode(), stores.identities)
-    login = ProviderLogin(transport, directory, attempts, configured_identity_providers(settings))
+    chosen = configured_identity_providers(settings)
+    log_callbacks(settings, chosen)
+    login = ProviderLogin(transport, directory, attempts, chosen)
     switches = IdentitySwitches()
     switches.configure(settings)
     return IdentityServices(
@@ -84,9 +91,23 @@ def make_identity(settings: Settings, accounts: AccountServices, stores: Account
             accounts.commits,
             login,
             has_passwords=settings.enable_password_auth,
+            other_ways=_other_ways(settings),
         ),
         exchange=TokenExchange(login, directory, transport),
     )
+
+
+def log_callbacks(settings: Settings, providers: Sequence[ProviderOptions]) -> None:
+    """Log the redirect address of each provider, which must be registered there exactly so."""
+    site = settings.webui_url.rstrip("/") or "the address of the request"
+    for options in providers:
+        address = options.redirect_uri or f"{site}/oauth/{options.name}/callback"
+        log.info("identity provider", extra={"provider": options.name, "redirect_address": address})
+
+
+def _other_ways(settings: Settings) -> Sequence[str]:
+    has_header = bool(settings.webui_auth_trusted_email_header)
+    return ("ldap",) * settings.enable_ldap + ("header",) * has_header
 
 
 def configured_identity_providers(settings: Settings) -> Sequence[ProviderOptions]:

@@ -23,7 +23,9 @@ ATTEMPT_USE: Final = b"gatewayd attempts to sign in at a provider"
 LIFE_SECONDS: Final = 600
 MAX_ATTEMPTS_PER_BROWSER: Final = 5
 MAX_COOKIE_CHARACTERS: Final = 3072
-MAX_RETURN_CHARACTERS: Final = 512
+MAX_RETURN_CHARACTERS: Final = 256
+"""Longest return path: the cookies of all attempts of a browser fit into one header of 8 KiB."""
+
 COOKIE_PREFIX: Final = "oauth-"
 STATE_CHARACTERS_IN_NAME: Final = 8
 BASE: Final = "http://gateway.invalid"

@@ -1,7 +1,7 @@
 """Links of accounts to providers, as their owners and operators see and remove them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from gatewayd.accounts.identity.interfaces import IdentityStore
@@ -32,8 +32,25 @@ class ProviderLink:
         return "" if self.link is None else f"…{self.link.subject[-HINT_CHARACTERS:]}"
 
 
+@dataclass(frozen=True, slots=True)
+class RemovedLink:
+    """A link that was removed, and its last tokens."""
+
+    link: LinkedIdentity
+    tokens: ProviderTokens = field(repr=False)
+
+    @property
+    def person(self) -> str:
+        """The person at the provider, for the audit."""
+        return self.link.email or self.link.subject
+
+
 class IdentityLinks:
-    """Lists and removes links. `has_passwords` tells whether a password is a way in."""
+    """Lists and removes links.
+
+    `has_passwords` tells whether a password is a way in, `other_ways` has the names of those that are no
+    identity provider, such as a directory.
+    """
 
     def __init__(
         self,
@@ -44,6 +61,7 @@ class IdentityLinks:
         login: ProviderLogin,
         *,
         has_passwords: bool = True,
+        other_ways: Collection[str] = (),
     ) -> None:
         self._users = users
         self._user_store = user_store
@@ -51,6 +69,7 @@ class IdentityLinks:
         self._transactor = transactor
         self._login = login
         self._has_passwords = has_passwords
+        self._other_ways = other_ways
 
     async def list(self, user_id: str) -> Sequence[ProviderLink]:
         """Return every configured provider, then the links to providers that are not configured any more."""
@@ -65,9 +84,10 @@ class IdentityLinks:
         """Store the tokens of a sign-in, encrypted."""
         await self._store.put_tokens(user_id, provider, tokens)
 
-    async def remove(self, user_id: str, provider: str, *, is_operator: bool = False) -> LinkedIdentity:
+    async def remove(self, user_id: str, provider: str, *, is_operator: bool = False) -> RemovedLink:
         """Remove a link with its tokens, and the names by which SCIM or a sign-in would find it again.
 
+        The caller revokes the tokens, which are returned with the link, when the change is committed.
         Raises not_found without the link, conflict (`last_way_in`) for the last way in of a person; an
         operator may remove it.
         """
@@ -84,14 +104,19 @@ class IdentityLinks:
                     param="provider",
                     code=LAST_WAY_IN,
                 )
+            tokens = await self._store.find_tokens(user_id, provider)
             await self._store.remove(user_id, provider)
             await self._users.change(user_id, _without(user, links[provider]), None)
-        return links[provider]
+        return RemovedLink(links[provider], tokens)
+
+    async def revoke(self, removed: RemovedLink) -> None:
+        """Revoke the refresh token of a removed link at its provider, as far as that is possible."""
+        await self._login.revoke(removed.link.provider, removed.tokens)
 
     async def _has_other_way(self, user: User, links: dict[str, LinkedIdentity], provider: str) -> bool:
         if self._has_passwords and await self._user_store.find_password_hash(user.id) is not None:
             return True
-        usable = {options.name for options in self._login.providers}
+        usable = {*self._other_ways, *(options.name for options in self._login.providers)}
         return bool((links.keys() & usable) - {provider})
 
 

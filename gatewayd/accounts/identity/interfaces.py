@@ -75,6 +75,10 @@ class ProviderTransport(Protocol):
         """Send a form as the client of the provider, with its secret, and return the JSON object."""
         ...
 
+    async def revoke(self, options: ProviderOptions, metadata: ProviderMetadata, token: str) -> None:
+        """Revoke a refresh token (RFC 7009)."""
+        ...
+
     async def check_endpoints(self, options: ProviderOptions, metadata: ProviderMetadata) -> None:
         """Raise forbidden (`provider`) if an endpoint on another host than the issuer's is at a private
         address and the issuer is not."""

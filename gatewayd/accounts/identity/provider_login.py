@@ -21,7 +21,7 @@ from gatewayd.accounts.identity.records import (
     RefusalCode,
 )
 from gatewayd.accounts.identity.signatures import read_header, verify
-from gatewayd.errors import not_found, shorten
+from gatewayd.errors import GatewayError, not_found, shorten
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +152,18 @@ class ProviderLogin:
         userinfo = await self.read_userinfo(options, metadata, claims, str(tokens["access_token"]))
         identity = claim_reader.read_identity(claims, userinfo, options, metadata.issuer)
         return ProviderSession(identity, _kept(tokens), attempt, _session_id(claims))
+
+    async def revoke(self, name: str, tokens: ProviderTokens) -> None:
+        """Revoke the refresh token of a removed link at its provider; a failure is only logged."""
+        options = self._providers.get(name)
+        if options is None or options.kind is not ProviderKind.OIDC or not tokens.refresh_token:
+            return
+        try:
+            metadata = await self._directory.metadata(options)
+            if metadata.revocation_endpoint:
+                await self._transport.revoke(options, metadata, tokens.refresh_token)
+        except GatewayError as error:
+            log.warning("refresh token not revoked: %s", error.message)
 
     async def read_userinfo(
         self, options: ProviderOptions, metadata: ProviderMetadata, claims: JsonObject, access_token: str

@@ -37,16 +37,16 @@ class IdentityProviderClient:
         self, options: ProviderOptions, metadata: ProviderMetadata, url: str, form: Mapping[str, str]
     ) -> JsonObject:
         """Send a form with the secret of the client (RFC 6749, 2.3.1) and return the JSON object."""
-        headers = {**AGENT, "Content-Type": "application/x-www-form-urlencoded"}
-        sent = dict(form)
-        if options.client_secret and not metadata.secret_in_body:
-            pair = f"{quote(options.client_id, safe='')}:{quote(options.client_secret, safe='')}"
-            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        else:
-            sent["client_id"] = options.client_id
-            if options.client_secret:
-                sent["client_secret"] = options.client_secret
-        return await _send(options, "POST", url, headers, urlencode(sent).encode())
+        return await _send(options, "POST", url, *_client_form(options, metadata, form))
+
+    async def revoke(self, options: ProviderOptions, metadata: ProviderMetadata, token: str) -> None:
+        """Revoke a refresh token (RFC 7009); the answer has no body."""
+        form = {"token": token, "token_type_hint": "refresh_token"}
+        status, _ = await _ask(
+            options, "POST", metadata.revocation_endpoint, *_client_form(options, metadata, form)
+        )
+        if status != 200:
+            raise refuse(RefusalCode.PROVIDER, f"the provider {options.name!r} answered {status}")
 
     async def check_endpoints(self, options: ProviderOptions, metadata: ProviderMetadata) -> None:
         """Raise forbidden (`provider`) if an endpoint on another host than the issuer's is at a private
@@ -70,9 +70,26 @@ class IdentityProviderClient:
                 )
 
 
-async def _send(
+def _client_form(
+    options: ProviderOptions, metadata: ProviderMetadata, form: Mapping[str, str]
+) -> tuple[Mapping[str, str], bytes]:
+    """Return the headers and the body of a form with the secret of the client."""
+    headers = {**AGENT, "Content-Type": "application/x-www-form-urlencoded"}
+    sent = dict(form)
+    if options.client_secret and not metadata.secret_in_body:
+        pair = f"{quote(options.client_id, safe='')}:{quote(options.client_secret, safe='')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    else:
+        sent["client_id"] = options.client_id
+        if options.client_secret:
+            sent["client_secret"] = options.client_secret
+    return headers, urlencode(sent).encode()
+
+
+async def _ask(
     options: ProviderOptions, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
-) -> JsonObject:
+) -> tuple[int, bytes]:
+    """Return the status and the body of an answer; raise forbidden (`unreachable`) without a usable one."""
     client = open_client(TIMEOUTS, connections=1)
     try:
         response = await client.request(method, url, headers, body)
@@ -87,11 +104,18 @@ async def _send(
         await client.close()
     if response.status >= 500 or response.status == 429:
         raise _unreachable(options, f"it answered {response.status}")
+    return response.status, content
+
+
+async def _send(
+    options: ProviderOptions, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+) -> JsonObject:
+    status, content = await _ask(options, method, url, headers, body)
     found = _parse(content)
-    if response.status != 200 or found is None:
+    if status != 200 or found is None:
         code = found.get("error") if found else None
         told = f" {code[:MAX_ERROR_CHARACTERS]!r}" if isinstance(code, str) else ""
-        raise refuse(RefusalCode.PROVIDER, f"the provider {options.name!r} answered {response.status}{told}")
+        raise refuse(RefusalCode.PROVIDER, f"the provider {options.name!r} answered {status}{told}")
     if "error" in found and "access_token" not in found:
         # GitHub answers a refused code with 200.
         raise refuse(RefusalCode.PROVIDER, f"the provider {options.name!r} answered an error")

@@ -50,6 +50,7 @@ class HostileProvider:
     requests: list[str] = field(default_factory=list)
     grants: dict[str, Grant] = field(default_factory=dict)
     failing: dict[str, int] = field(default_factory=dict)
+    revoked: list[str] = field(default_factory=list)
     emails: list[dict[str, Any]] = field(default_factory=list)
 
     def claims(self, nonce: str = "", **changes: Any) -> dict[str, Any]:
@@ -105,6 +106,7 @@ class HostileProvider:
         app.router.add_get("/me", self._me)
         app.router.add_get("/me/emails", self._emails)
         app.router.add_post("/introspect", self._introspect)
+        app.router.add_post("/revoke", self._revoke)
         return app
 
     @web.middleware
@@ -123,6 +125,7 @@ class HostileProvider:
             "jwks_uri": f"{self.issuer}/jwks",
             "userinfo_endpoint": f"{self.issuer}/me",
             "introspection_endpoint": f"{self.issuer}/introspect",
+            "revocation_endpoint": f"{self.issuer}/revoke",
             "end_session_endpoint": f"{self.issuer}/logout",
             "id_token_signing_alg_values_supported": ["RS256", "ES256", "HS256", "none"],
             **self.metadata,
@@ -154,6 +157,10 @@ class HostileProvider:
 
     async def _emails(self, request: web.Request) -> web.Response:
         return web.json_response(self.emails)
+
+    async def _revoke(self, request: web.Request) -> web.Response:
+        self.revoked += parse_qs((await request.read()).decode())["token"]
+        return web.Response()
 
     async def _introspect(self, request: web.Request) -> web.Response:
         return web.json_response(self.introspection)

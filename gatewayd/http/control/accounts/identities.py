@@ -51,15 +51,18 @@ class ControlIdentityRoutes:
         ref, provider = request.match_info["ref"], request.match_info["provider"]
         async with self._writes.block(request, "user remove-identity", ref) as dry_run:
             user = await self._users.resolve(ref)
-            link = await self._links.remove(user.id, provider, is_operator=True)
+            removed = await self._links.remove(user.id, provider, is_operator=True)
             ended = await self._sessions.end_of_provider(provider, user_id=user.id)
-            values = {"provider": provider, "unlinked": link.email or link.subject, "ended": ended}
+            values = {"provider": provider, "unlinked": removed.person, "ended": ended}
             note_change(request, user.email, values)
             after = await self._users.get(user.id)
             row = (await render_all([after], self._users, self._groups))[0]
-            return control_reply(
+            reply = control_reply(
                 wire.UserWritten(**row.model_dump(), outcome=Outcome.CHANGED, dry_run=dry_run)
             )
+        if not dry_run:
+            await self._links.revoke(removed)
+        return reply
 
 
 def render(link: LinkedIdentity) -> wire.UserIdentity:

@@ -84,13 +84,15 @@ class IdentityRoutes:
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Unlink a provider and answer true.
 
-        403 unless the session began or was confirmed at most ten minutes ago, 404 without the link, 409 for
+        403 (code confirmation_needed) unless the session began or was confirmed at most ten minutes ago, 404
+        without the link, 409 (code last_way_in) for
         the last way to sign in.
         """
         caller = await self._confirmed(request)
-        link = await self._links.remove(caller.user_id, request.match_info["provider"])
-        values = {"provider": link.provider, "unlinked": link.email or link.subject}
+        removed = await self._links.remove(caller.user_id, request.match_info["provider"])
+        values = {"provider": removed.link.provider, "unlinked": removed.person}
         note_change(request, caller.user.email, values)
+        await self._links.revoke(removed)
         return json_reply(data=True)
 
     @answers(TRUE)

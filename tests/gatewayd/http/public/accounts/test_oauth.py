@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from gatewayd.accounts.identity import discovery
-from gatewayd.accounts.identity.attempts import MAX_ATTEMPTS_PER_BROWSER
+from gatewayd.accounts.identity.attempts import MAX_ATTEMPTS_PER_BROWSER, MAX_RETURN_CHARACTERS
 from gatewayd.accounts.identity.providers import ClaimNames, ProviderKind
 from gatewayd.accounts.identity.records import GroupRules, ProviderTokens, RoleRules
 from gatewayd.accounts.records import Role, UserChange
@@ -104,14 +104,16 @@ async def test_a_forged_cookie_is_no_attempt(site: OAuthSite, value: str) -> Non
 async def test_a_browser_has_five_attempts_of_which_the_oldest_goes(site: OAuthSite) -> None:
     browser = site.browser()
     attempts = []
+    longest = f"?redirect=/{'a' * (MAX_RETURN_CHARACTERS - 1)}"
     for _ in range(MAX_ATTEMPTS_PER_BROWSER + 1):
-        attempts.append(await browser.begin())
+        attempts.append(await browser.begin(query=longest))
         site.accounts.time += 1
     assert browser.attempts == MAX_ATTEMPTS_PER_BROWSER
+    assert sum(len(name) + len(value) for name, value in browser.cookies.items()) < 6000
     assert await browser.finish(state=attempts[0]["state"], code="c") == f"{REFUSED}state"
     asked = attempts[1]
     site.evil.grant("c", site.evil.claims(asked["nonce"]), asked["code_challenge"])
-    assert await browser.finish(state=asked["state"], code="c") == "/"
+    assert await browser.finish(state=asked["state"], code="c") == longest.partition("=")[2]
 
 
 @pytest.mark.parametrize(
@@ -625,15 +627,17 @@ async def test_the_last_way_in_is_not_unlinked(site: OAuthSite) -> None:
     user = await site.accounts.users.resolve("ann@example.org")
     await site.accounts.identities_store.put_tokens(user.id, "evil", ProviderTokens("", "r"))
     headers, path = bearer(browser.cookies["token"]), "/api/v1/auths/identities/evil"
-    assert (await site.client.delete(path, headers=headers)).status == 409
+    reply = await site.client.delete(path, headers=headers)
+    assert (reply.status, (await reply.json())["error"]["code"]) == (409, "last_way_in")
     await site.accounts.users.set_password(user.id, "secret words")
     headers = bearer(await site.accounts.session(user := await site.accounts.users.get(user.id)))
     assert (await site.client.delete(f"{path}s", headers=headers)).status == 404
     site.accounts.time += 601
     reply = await site.client.delete(path, headers=headers)
-    assert reply.status == 403
+    assert (reply.status, (await reply.json())["error"]["code"]) == (403, "confirmation_needed")
     headers = bearer(await site.accounts.session(user))
     assert (await site.client.delete(path, headers=headers)).status == 200
+    assert site.evil.revoked == ["r"]
     assert await site.sign_in() == f"{REFUSED}email_taken"
     user = await site.accounts.users.get(user.id)
     assert (user.oauth, user.role) == (None, Role.USER)
