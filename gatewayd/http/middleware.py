@@ -43,8 +43,11 @@ SANE_HOST: Final = re.compile(
 
 RUNTIME_PREFIX: Final = "/ollama/api/"
 CONTENT_POLICY: Final = "Content-Security-Policy"
-NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
-"""Content policy of a reply that is no page: a browser loads nothing for it and shows it in no frame."""
+NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
+"""Content policy of a reply that is no page: a browser loads nothing for it and shows it in no frame.
+
+Opened as a document, it has an origin of its own and runs nothing (ASVS 5.0, 3.2.1).
+"""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 REPEATED_SLASHES: Final = re.compile(r"/{2,}")
 SCIM_PREFIX: Final = f"{ROOT}/"

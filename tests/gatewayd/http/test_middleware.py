@@ -13,7 +13,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.body import json_reply
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, client_address, find_actor
-from gatewayd.http.middleware import EdgeOptions
+from gatewayd.http.middleware import NO_PAGE_POLICY, EdgeOptions
 from gatewayd.http.responses.sse import open_stream
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from tests.fakes.http.public_app import bearer, raw_get, serving
@@ -383,5 +383,6 @@ async def test_an_answer_that_is_no_page_is_shown_in_no_frame() -> None:
     async with serving(rows, ACTORS) as client:
         for path, credential in (("/x", "user"), ("/x", "bad"), ("/none", ""), ("/stream", "")):
             reply = await client.get(path, headers=bearer(credential))
-            assert reply.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+            assert reply.headers["Content-Security-Policy"] == NO_PAGE_POLICY
+            assert NO_PAGE_POLICY.endswith("; sandbox")
         assert (await client.get("/page")).headers["Content-Security-Policy"] == "sandbox"
