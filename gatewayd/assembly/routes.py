@@ -282,7 +282,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *ProviderFormRoutes(services.providers, services.catalog).routes(),
         *StatusRoutes(status_services(services), __version__).routes(),
-        *UserRoutes(accounts.users, accounts.groups).routes(),
+        *UserRoutes(accounts.users, accounts.groups, accounts.sessions).routes(),
         *PermissionRoutes(accounts.permissions).routes(),
         *GroupRoutes(accounts.groups, accounts.users).routes(),
         *ScimUserRoutes(services.provisioning.users, services.provisioning.provider).routes(),

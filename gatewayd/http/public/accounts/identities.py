@@ -7,20 +7,18 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.identity.identity_links import IdentityLinks, ProviderLink
-from gatewayd.accounts.records import Actor, CredentialKind
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.sign_in import SignIn
-from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
+from gatewayd.http.public.accounts.confirmation import check_confirmed
 from gatewayd.http.public.accounts.session_replies import NO_STORE
 from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import TRUE, answers, listed
 
 PREFIX = "/api/v1/auths"
-UNCONFIRMED = "confirmation_needed"
 
 
 class ConfirmBody(BaseModel):
@@ -85,10 +83,11 @@ class IdentityRoutes:
         """Unlink a provider and answer true.
 
         403 (code confirmation_needed) unless the session began or was confirmed at most ten minutes ago, 404
-        without the link, 409 (code last_way_in) for
-        the last way to sign in.
+        without the link, 409
+        (code last_way_in) for the last way to sign in.
         """
-        caller = await self._confirmed(request)
+        caller = actor(request)
+        await check_confirmed(self._sessions, caller, "unlink the provider")
         removed = await self._links.remove(caller.user_id, request.match_info["provider"])
         values = {"provider": removed.link.provider, "unlinked": removed.person}
         note_change(request, caller.user.email, values)
@@ -106,17 +105,6 @@ class IdentityRoutes:
         await self._sign_in.confirm(caller, form.password, what="confirm the session")
         await self._sessions.confirm(caller.jti or "")
         return json_reply(data=True)
-
-    async def _confirmed(self, request: web.Request) -> Actor:
-        caller = actor(request)
-        is_session = caller.kind is CredentialKind.SESSION and caller.jti is not None
-        if not is_session or not await self._sessions.is_fresh(caller.jti or ""):
-            raise GatewayError(
-                ErrorKind.FORBIDDEN,
-                "cannot unlink the provider: confirm the session first, or sign in again",
-                code=UNCONFIRMED,
-            )
-        return caller
 
 
 def render_identity(found: ProviderLink) -> dict[str, Any]:

@@ -11,10 +11,13 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.permissions import require
 from gatewayd.accounts.records import Role, User, UserChange
 from gatewayd.accounts.serializers import render_groups
+from gatewayd.accounts.sessions import Sessions
+from gatewayd.accounts.texts import email_key
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
 from gatewayd.http.context import actor
+from gatewayd.http.public.accounts.confirmation import check_confirmed
 from gatewayd.http.public.accounts.serializers import (
     USERS_QUERY,
     is_active,
@@ -59,8 +62,9 @@ class RoleBody(BaseModel):
 class UserRoutes:
     """Routes of accounts and of the settings that each user stores."""
 
-    def __init__(self, users: Users, groups: Groups, clock: ids.Clock = ids.now) -> None:
+    def __init__(self, users: Users, groups: Groups, sessions: Sessions, clock: ids.Clock = ids.now) -> None:
         self._users = users
+        self._sessions = sessions
         self._groups = groups
         self._clock = clock
 
@@ -204,9 +208,14 @@ class UserRoutes:
         """`{"role"?, "name"?, "email"?, "profile_image_url"?, "password"?, "active"?}` -> User.
 
         403 for a change of the primary administrator by others and for the caller's own role, 409 for an
-        e-mail in use.
+        e-mail in use. 403 with the code `confirmation_needed` for the caller's own e-mail unless the session
+        began or was confirmed at most ten minutes ago.
         """
         form = await read_model(request, UserBody)
+        caller = actor(request)
+        is_own = request.match_info["id"] == caller.user_id
+        if is_own and form.email is not None and email_key(form.email) != caller.user.email:
+            await check_confirmed(self._sessions, caller, "change your own e-mail address")
         change = UserChange(
             email=form.email,
             name=form.name,
@@ -216,7 +225,7 @@ class UserRoutes:
             # Clients send an empty password to keep the current one.
             password=form.password or None,
         )
-        user = await self._users.change_as_shown(request.match_info["id"], change, actor(request))
+        user = await self._users.change_as_shown(request.match_info["id"], change, caller)
         is_set = True if form.password else None
         values = form.model_dump(include={"role", "name", "email", "active"})
         note_change(request, user.email, {**values, "password_is_set": is_set})

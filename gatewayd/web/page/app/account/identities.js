@@ -1,11 +1,12 @@
 /**
  * The providers by which the account can sign in: link and unlink.
  */
+import { askPassword, confirmed } from "#app/account/confirmation";
 import { Section } from "#app/account/frames";
 import { useAction, useResource } from "#app/account/forms";
 import { moment } from "#app/account/keys";
-import { ApiError, del, post } from "#app/core/api";
-import { confirmDialog, promptDialog } from "#app/core/dialogs";
+import { del, post } from "#app/core/api";
+import { confirmDialog } from "#app/core/dialogs";
 import { html } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { config } from "#app/core/session";
@@ -48,22 +49,4 @@ export function Identities() {
             aria-label=${t("account.identities.linkNamed", { provider: one.label })} onClick=${() => link.run(one)}>${t("account.identities.link")}<//>`}
     </li>`)}</ul>
   <//>`;
-}
-
-/** Does something that needs a fresh session; asks for the password when the gateway says so. */
-async function confirmed(action) {
-  try {
-    return await action();
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "confirmation_needed") throw error;
-    const password = await askPassword();
-    if (!password) throw error;
-    await post("/api/v1/auths/confirm", { password });
-    return action();
-  }
-}
-
-function askPassword() {
-  const question = { title: t("account.identities.confirmTitle"), text: t("account.identities.confirmText"), masked: true };
-  return promptDialog({ ...question, verb: t("account.identities.confirm") });
 }

@@ -1,6 +1,7 @@
 /**
  * Dialogs about one account: a new one, its fields and groups, its password, its sessions.
  */
+import { confirmed } from "#app/account/confirmation";
 import { Form, PasswordField, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
 import { SessionList } from "#app/account/sessions";
 import { del, post } from "#app/core/api";
@@ -68,7 +69,7 @@ export function UserDialog({ user, groups, titleId, close }) {
   const set = (name) => (value) => setForm((before) => ({ ...before, [name]: value }));
   const { run, busy, error } = useAction(async () => {
     const role = form.role === user.role ? null : form.role;
-    await post(`/api/v1/users/${encodeURIComponent(user.id)}/update`, { ...form, role });
+    await confirmed(() => post(`/api/v1/users/${encodeURIComponent(user.id)}/update`, { ...form, role }));
     for (const { id } of groups) {
       if (chosen.has(id) === user.group_ids.includes(id)) continue;
       const verb = chosen.has(id) ? "add" : "remove";

@@ -7,6 +7,7 @@ import pytest
 
 from gatewayd.accounts import users
 from gatewayd.accounts.records import Role, UserChange
+from gatewayd.accounts.sessions import CONFIRMATION_SECONDS
 from gatewayd.http.public.accounts.users import UserRoutes
 from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
 from tests.gatewayd.http.public.accounts.test_serializers import USER_KEYS
@@ -27,7 +28,7 @@ INFO_KEYS = {
 
 
 def nouns(accounts: Accounts) -> UserRoutes:
-    return UserRoutes(accounts.users, accounts.groups, accounts.clock)
+    return UserRoutes(accounts.users, accounts.groups, accounts.sessions, accounts.clock)
 
 
 @pytest.fixture
@@ -127,6 +128,23 @@ async def test_an_administrator_changes_an_account(site: Site) -> None:
     assert (await site.call("POST", path, site.admin, {"role": "root"}))[0] == 422
     back = await site.post_ok(f"{BASE}/update/role", site.admin, {"id": site.user.id, "role": "user"})
     assert back["role"] == "user"
+
+
+async def test_the_own_address_needs_a_fresh_session(site: Site) -> None:
+    path, other = f"{BASE}/{site.admin.id}/update", f"{BASE}/{site.user.id}/update"
+    token = await site.accounts.session(site.admin)
+    await site.accounts.grant_keys(site.admin)
+    _, key = await site.accounts.keys.issue(site.admin)
+    site.accounts.time += CONFIRMATION_SECONDS + 1
+    same = {"email": "ADMIN@example.org ", "name": "Chief"}
+    assert [(await site.call("POST", path, who, same))[0] for who in (token, key)] == [200, 200]
+    for who in (token, key):
+        status, body = await site.call("POST", path, who, {"email": "new@example.org"})
+        assert (status, body["error"]["code"]) == (403, "confirmation_needed")
+        assert (await site.call("POST", other, who, {"email": f"{len(who)}@example.org"}))[0] == 200
+    assert (await site.accounts.users.get(site.admin.id)).email == "admin@example.org"
+    await site.accounts.sessions.confirm(site.accounts.sessions.read(token).jti)
+    assert (await site.post_ok(path, token, {"email": "new@example.org"}))["email"] == "new@example.org"
 
 
 async def test_a_role_change_ends_sessions_and_counts_at_once(site: Site) -> None:
