@@ -65,6 +65,12 @@ def _builtin_model(settings: Settings) -> FoundProblems:
         yield "builtin_model_path", f"cannot use builtin_model_path = {str(path)!r}: there is no such file"
 
 
+def _page_module(settings: Settings) -> FoundProblems:
+    path = settings.page_module
+    if path is not None and not path.is_file():
+        yield "page_module", f"cannot use page_module = {str(path)!r}: there is no such file"
+
+
 REQUIRED_TOGETHER: Final = (
     ("content_extraction_engine", "external", "external_document_loader_url"),
     ("rag_embedding_engine", "openai", "rag_openai_api_base_url"),
@@ -195,6 +201,7 @@ PROBLEMS: Final = (
     ),
     SettingsCheck(tuple(OAuthFields.model_fields), _identity_providers),
     SettingsCheck(("builtin_model_path",), _builtin_model),
+    SettingsCheck(("page_module",), _page_module),
     SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),
     SettingsCheck(("chunk_size", "chunk_overlap"), _overlap),
     SettingsCheck(("enable_ldap", "ldap_search_base", "ldap_app_dn", "ldap_app_password"), _directory),

@@ -20,3 +20,8 @@ class PageFields(BaseSettings):
         (),
         "Hosts whose https addresses answers may embed in a frame; addresses of others are shown as links.",
     )
+    page_module: types.OptionalFile = setting(
+        restart(PAGE),
+        None,
+        "JavaScript module that the page of every reader loads, for event types of your own plugins.",
+    )

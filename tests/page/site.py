@@ -43,6 +43,15 @@ name = "hosted"
 base_url = "{url}/v1"
 """
 
+OWN_MODULE = """
+import { registerEventType } from "#app/core/events";
+import { toast } from "#app/core/toasts";
+
+registerEventType("acme:progress", (event) => {
+  toast("info", `${event.data.done} of ${event.data.total}`);
+});
+"""
+
 PLUGINS: Mapping[str, str] = {
     "script": '''"""
 title: Script
@@ -204,7 +213,10 @@ def opened_site(
         (directory / f"{name}.py").write_text(source.replace("FOLDER", repr(str(folder))))
     with background_upstream(models, kind=ScriptedProvider) as provider:
         (folder / "gatewayd.toml").write_text(CONFIGURATION.format(url=provider.url))
-        runner = Runner(folder, {**SETTINGS, "PLUGINS_DIR": str(directory), **settings})
+        module = folder / "own.js"
+        module.write_text(OWN_MODULE)
+        given = {**SETTINGS, "PLUGINS_DIR": str(directory), "PAGE_MODULE": str(module), **settings}
+        runner = Runner(folder, given)
         try:
             daemon = runner.start()
             form = {"name": "Admin Person", "email": ADMIN, "password": PASSWORD}

@@ -162,3 +162,12 @@ def test_a_tab_whose_leader_is_silent_listens_itself(
     tell(site, 2, 5)
     wait_heard(follower, numbers(5))
     wait_heard(leader, numbers(5))
+
+
+def test_code_of_ones_own_hears_its_own_type(
+    site: Site, streams: tuple[BrowserContext, list[Request]]
+) -> None:
+    page = open_tab(streams[0])
+    event = {"type": "acme:progress", "data": {"done": 3, "total": 5}}
+    site.ask("script", steps({"emit": event}), site.user)
+    expect(page.get_by_role("region", name="Notices").get_by_text("3 of 5")).to_be_visible()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Final
 
 from gatewayd.http.web.content_codings import IDENTITY, encode
@@ -19,6 +20,11 @@ STYLE: Final = "styles/page.css"
 
 STYLE_ORDER: Final = ("base",)
 """Style sheets that come before the others, which follow by name."""
+
+OWN_MODULE: Final = "own/module.js"
+"""The module of the administrators."""
+
+MAX_MODULE_BYTES: Final = 1 << 20
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css",
@@ -104,6 +110,15 @@ class PageAssets:
 def read_page() -> dict[str, bytes]:
     """Return the files of the page in the package, by their names below its folder."""
     return dict(_read(files("gatewayd").joinpath("web", "page"), ""))
+
+
+def read_module(path: Path) -> bytes:
+    """Return the module of the administrators; raises OSError, and ValueError for one that is too large."""
+    with path.open("rb") as file:
+        data = file.read(MAX_MODULE_BYTES + 1)
+    if len(data) > MAX_MODULE_BYTES:
+        raise ValueError(f"it is larger than {MAX_MODULE_BYTES} bytes")
+    return data
 
 
 def _read(folder: Traversable, prefix: str) -> Iterable[tuple[str, bytes]]:

@@ -78,6 +78,7 @@ class PageDocuments:
             theme=variant.theme,
             scheme=SCHEMES[variant.theme],
             execute=json.dumps(self._rules.execute),
+            own_module=json.dumps("#own/module" in self._names),
             embed_hosts=escape(" ".join(self._rules.embed_hosts)),
             messages=self._address(f"languages/{variant.language}.json"),
             icon=self._address("icons/icon.svg"),

@@ -19,13 +19,14 @@ STATIC_IMPORT: Final = re.compile(
 def import_names(assets: PageAssets) -> dict[str, str]:
     """Return the names under which modules import each other, each with the name of its file.
 
-    `#app/core/api` is `app/core/api.js`; the libraries have the names of their manifest, and `#language/de`,
-    `#icons/sprite.svg` are files that a module finds by `import.meta.resolve`.
+    `#app/core/api` is `app/core/api.js`, `#own/module` that of the administrators; libraries have the
+    names of their manifest, and `#language/de`, `#icons/sprite.svg` are files that a module finds by
+    `import.meta.resolve`.
     """
     names = {}
     for asset in assets.all:
         suffix = suffix_of(asset.name)
-        if asset.name.startswith("app/"):
+        if asset.name.startswith(("app/", "own/")):
             names[f"#{asset.name.removesuffix(suffix)}"] = asset.name
         elif asset.name.startswith("languages/"):
             names[f"#language/{asset.name.removeprefix('languages/').removesuffix(suffix)}"] = asset.name

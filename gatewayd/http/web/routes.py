@@ -1,8 +1,10 @@
 """Routes of the page: its views, its files and the documents beside them."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -12,11 +14,21 @@ from gatewayd.http.body import json_reply
 from gatewayd.http.reply_schemas import service
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
-from gatewayd.http.web.assets import ADDRESS, AssetEncoder, PageAsset, PageAssets, read_page
+from gatewayd.http.web.assets import (
+    ADDRESS,
+    OWN_MODULE,
+    AssetEncoder,
+    PageAsset,
+    PageAssets,
+    read_module,
+    read_page,
+)
 from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
 from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant, ViewKind
 from gatewayd.http.web.languages import COOKIE, choose_language
 from gatewayd.http.web.policies import COMMON_HEADERS, CONTENT_POLICY, FRAME_POLICY, WORKER_POLICY, PageRules
+
+log = logging.getLogger(__name__)
 
 VIEWS: Final[tuple[tuple[str, str], ...]] = (
     ("/c/{id}", "Open a chat on the page"),
@@ -43,10 +55,14 @@ _row = RouteGroup("", "page").row
 
 
 class PageRoutes:
-    """Routes of the page. Its files are read at the first request, in a thread."""
+    """Routes of the page. Its files are read at the first request, in a thread.
 
-    def __init__(self, name: str, rules: PageRules) -> None:
+    `module` is the file of the administrators that the page loads too.
+    """
+
+    def __init__(self, name: str, rules: PageRules, module: Path | None = None) -> None:
         self._name = name
+        self._module = module
         self._rules = rules
         self._reading = asyncio.Lock()
         self._encoder = AssetEncoder()
@@ -136,7 +152,13 @@ class PageRoutes:
         return self._read
 
     def _open(self) -> tuple[PageAssets, PageDocuments]:
-        assets = PageAssets(read_page())
+        files = read_page()
+        if self._module is not None:
+            try:
+                files[OWN_MODULE] = read_module(self._module)
+            except (OSError, ValueError) as error:
+                log.error("the page goes without page_module = %s: %s", self._module, error)
+        assets = PageAssets(files)
         return assets, PageDocuments(assets, name=self._name, rules=self._rules)
 
     async def _document(self, request: web.Request, document: PageAsset, policy: str) -> web.StreamResponse:

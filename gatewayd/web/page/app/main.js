@@ -23,6 +23,7 @@ async function start() {
   render(html`<${Shell} />`, root);
   import("#app/chat/attention").then(({ startAttention }) => startAttention());
   import("#app/core/notifications").then(({ watchNews }) => watchNews());
+  if (document.documentElement.dataset.ownModule === "true") import("#own/module").catch(reportError);
   installServiceWorker().catch((error) => console.warn("no service worker:", error));
 }
 

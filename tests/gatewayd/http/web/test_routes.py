@@ -5,12 +5,14 @@ import gzip
 import json
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import brotli
 import pytest
 from aiohttp import ClientSession, DummyCookieJar
 from aiohttp.test_utils import TestClient
 
+from gatewayd.http.web.assets import MAX_MODULE_BYTES
 from gatewayd.http.web.policies import PageRules
 from gatewayd.http.web.routes import VIEWS, PageRoutes, wants_html
 from tests.fakes.http.public_app import serving
@@ -143,3 +145,19 @@ def test_who_asks_for_html() -> None:
     assert wants_html(["application/json", "image/*, Text/HTML;q=0.1"])
     assert not wants_html([])
     assert not wants_html(["text/*", "*/*"])
+
+
+async def test_administrators_add_a_module(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    module = tmp_path / "module.js"
+    module.write_text("register();")
+    async with serving(PageRoutes("gatewayd", PageRules(), module).routes()) as client:
+        text = await (await client.get("/", headers=HTML)).text()
+        assert 'data-own-module="true"' in text
+        (address,) = re.findall(r'"#own/module":"([^"]+)"', text)
+        assert await (await client.get(address)).text() == "register();"
+    for broken in (tmp_path / "absent.js", tmp_path, module):
+        module.write_bytes(b" " * (MAX_MODULE_BYTES + 1))
+        async with serving(PageRoutes("gatewayd", PageRules(), broken).routes()) as client:
+            text = await (await client.get("/", headers=HTML)).text()
+            assert 'data-own-module="false"' in text
+        assert f"the page goes without page_module = {broken}: " in caplog.text
