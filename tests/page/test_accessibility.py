@@ -69,6 +69,8 @@ def test_view(opened: Page, axe: str) -> None:
     expect(opened.get_by_text("This part of the page cannot be shown.")).to_have_count(0)
     assert find_violations(opened, axe) == []
     opened.emulate_media(color_scheme="dark")
+    # Colours that change by a transition have changed two frames later.
+    opened.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
     assert find_violations(opened, axe, only=["color-contrast"]) == []
     walk(opened)
     opened.set_viewport_size(NARROW)  # type: ignore[arg-type]

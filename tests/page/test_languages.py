@@ -28,7 +28,7 @@ SPOKEN = re.compile(r"""\b(aria-label|title|placeholder|alt|label|help|text|verb
 def texts(words: Mapping[str, Any], language: str, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each key with its text, or with the forms of a plural."""
     for name, value in words.items():
-        if isinstance(value, str) or set(value) & {"other"}:
+        if isinstance(value, str) or ("other" in value and set(value) <= PLURALS["ar"]):
             yield f"{prefix}{name}", value
         else:
             yield from texts(value, language, f"{prefix}{name}.")
