@@ -288,7 +288,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *ScimUserRoutes(services.provisioning.users, services.provisioning.provider).routes(),
         *ScimGroupRoutes(services.provisioning.groups, services.provisioning.provider).routes(),
         *ScimDiscoveryRoutes().routes(),
-        *PageRoutes(settings.webui_name, page_rules(settings), settings.page_module).routes(),
+        *PageRoutes(settings.webui_name, page_rules(settings), services.tasks, settings.page_module).routes(),
     ]
 
 

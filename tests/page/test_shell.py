@@ -147,3 +147,13 @@ def test_what_leaves_the_policy_is_stopped(page: Page, noise: Noise) -> None:
         }"""
     )
     assert tried == ["html", "eval", "function", "blob", "fetch", "policy"]
+
+
+def test_without_the_gateway_the_start_says_so_and_offers_to_try_again(page: Page) -> None:
+    page.route("**/api/config", lambda route: route.fulfill(status=503, json={"detail": "starting"}))
+    page.goto("/settings")
+    expect(page.get_by_role("alert")).to_contain_text("The gateway failed.")
+    expect(page.get_by_role("alert")).to_contain_text("starting")
+    page.unroute("**/api/config")
+    page.get_by_role("button", name="Try again").click()
+    page.locator("#sidebar").wait_for()

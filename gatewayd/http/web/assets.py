@@ -2,14 +2,16 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from gatewayd.http.web.content_codings import IDENTITY, encode
+from gatewayd.http.web.content_codings import BROTLI, IDENTITY, encode
+from gatewayd.tasks import TaskRegistry
 
 ADDRESS: Final = "/static"
 DIGEST_CHARACTERS: Final = 20
@@ -25,6 +27,12 @@ OWN_MODULE: Final = "own/module.js"
 """The module of the administrators."""
 
 MAX_MODULE_BYTES: Final = 1 << 20
+
+PAUSE_SECONDS: Final = 2.0
+"""Time without work on the files after a first view."""
+
+FIRST_AREAS: Final = frozenset({"common", "signin", "chat", "render", "sidebar", "errors"})
+"""Texts of the first views; the others are a file of their own, which the page loads after them."""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css",
@@ -54,10 +62,17 @@ class PageAsset:
 
 
 class AssetEncoder:
-    """Encodes files once each, one at a time in a thread: a first view asks for thirty at once."""
+    """Encodes files once each, one at a time in a thread: a first view asks for eighty at once.
 
-    def __init__(self) -> None:
+    The first reader gets br of a low quality. When that view is there, a task makes the best one of it.
+    """
+
+    def __init__(self, tasks: TaskRegistry, *, pause: float = PAUSE_SECONDS) -> None:
+        self._tasks = tasks
+        self._pause = pause
         self._working = asyncio.Lock()
+        self._rough: list[PageAsset] = []
+        self._is_improving = False
 
     async def content(self, asset: PageAsset, coding: str) -> bytes:
         """Return the bytes of a file in a coding; those of a picture as they are."""
@@ -66,8 +81,27 @@ class AssetEncoder:
         if coding not in asset.encoded:
             async with self._working:
                 if coding not in asset.encoded:
-                    asset.encoded[coding] = await asyncio.to_thread(encode, asset.data, coding)
+                    made = await asyncio.to_thread(encode, asset.data, coding, is_quick=True)
+                    asset.encoded[coding] = made
+                    if coding == BROTLI:
+                        self._improve_later(asset)
         return asset.encoded[coding]
+
+    def _improve_later(self, asset: PageAsset) -> None:
+        self._rough.append(asset)
+        if not self._is_improving:
+            self._is_improving = True
+            self._tasks.spawn("files of the page", self._improve(), at_end=self._end)
+
+    async def _improve(self) -> None:
+        while self._rough:
+            await asyncio.sleep(self._pause)
+            batch, self._rough = self._rough, []
+            for asset in batch:
+                asset.encoded[BROTLI] = await asyncio.to_thread(encode, asset.data, BROTLI)
+
+    def _end(self) -> None:
+        self._is_improving = False
 
 
 class PageAssets:
@@ -76,6 +110,8 @@ class PageAssets:
     def __init__(self, sources: Mapping[str, bytes]) -> None:
         served = {name: data for name, data in sources.items() if suffix_of(name) in MEDIA_TYPES}
         served.pop("service-worker.js", None)
+        for name in [name for name in served if name.startswith("languages/")]:
+            served |= split_texts(name, served[name])
         sheets = {name: served.pop(name) for name in list(served) if is_style(name)}
         self._assets = {name: make_asset(name, data) for name, data in served.items()}
         self._assets[STYLE] = make_asset(STYLE, b"\n".join(sheets[name] for name in ordered(sheets)))
@@ -133,6 +169,21 @@ def make_asset(name: str, data: bytes) -> PageAsset:
     """Return the asset of a file."""
     digest = hashlib.sha256(data).hexdigest()[:DIGEST_CHARACTERS]
     return PageAsset(name, data, digest, MEDIA_TYPES[suffix_of(name)])
+
+
+def split_texts(name: str, data: bytes) -> dict[str, bytes]:
+    """Return the file of a language in two: the texts of the first views, and the others."""
+    words = json.loads(data)
+    first = {area: texts for area, texts in words.items() if area in FIRST_AREAS}
+    others = {area: texts for area, texts in words.items() if area not in FIRST_AREAS}
+    return {
+        name: _compact(first),
+        name.replace(".json", ".more.json"): _compact(others),
+    }
+
+
+def _compact(words: Mapping[str, Any]) -> bytes:
+    return json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def suffix_of(name: str) -> str:

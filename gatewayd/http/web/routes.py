@@ -27,6 +27,7 @@ from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
 from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant, ViewKind
 from gatewayd.http.web.languages import COOKIE, choose_language
 from gatewayd.http.web.policies import COMMON_HEADERS, CONTENT_POLICY, FRAME_POLICY, WORKER_POLICY, PageRules
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +61,12 @@ class PageRoutes:
     `module` is the file of the administrators that the page loads too.
     """
 
-    def __init__(self, name: str, rules: PageRules, module: Path | None = None) -> None:
+    def __init__(self, name: str, rules: PageRules, tasks: TaskRegistry, module: Path | None = None) -> None:
         self._name = name
         self._module = module
         self._rules = rules
         self._reading = asyncio.Lock()
-        self._encoder = AssetEncoder()
+        self._encoder = AssetEncoder(tasks)
         self._read: tuple[PageAssets, PageDocuments] | None = None
 
     def routes(self) -> Sequence[Route]:

@@ -3,7 +3,7 @@
  */
 import "#app/core/platform";
 import { html, render } from "#app/core/html";
-import { loadMessages } from "#app/core/messages";
+import { loadMessages, loadOtherMessages } from "#app/core/messages";
 import { installServiceWorker } from "#app/core/policy";
 import { route } from "#app/core/router";
 import { loadSession } from "#app/core/session";
@@ -14,13 +14,15 @@ import { ErrorNote } from "#app/ui/states";
 async function start() {
   for (const [pattern, loader] of ROUTES) route(pattern, loader);
   const root = document.getElementById("app");
-  const [, session] = await Promise.allSettled([loadMessages(), loadSession()]);
-  if (session.status === "rejected") {
+  const loads = await Promise.allSettled([loadMessages(), loadSession()]);
+  const failed = loads.find((load) => load.status === "rejected");
+  if (failed) {
     const again = () => location.reload();
-    render(html`<main class="notice"><${ErrorNote} error=${session.reason} retry=${again} /></main>`, root);
+    render(html`<main class="notice"><${ErrorNote} error=${failed.reason} retry=${again} /></main>`, root);
     return;
   }
   render(html`<${Shell} />`, root);
+  loadOtherMessages().catch(reportError);
   import("#app/chat/attention").then(({ startAttention }) => startAttention());
   import("#app/core/notifications").then(({ watchNews }) => watchNews());
   if (document.documentElement.dataset.ownModule === "true") import("#own/module").catch(reportError);

@@ -2,8 +2,9 @@
  * Shows the view of an address, and loads its module first.
  */
 import { html, useEffect, useState } from "#app/core/html";
-import { t } from "#app/core/messages";
+import { loadOtherMessages, t } from "#app/core/messages";
 import { Link, match } from "#app/core/router";
+import { FIRST } from "#app/routes";
 import { EmptyState, ErrorNote, Skeleton } from "#app/ui/states";
 
 const RELOADED = "gatewayd-reloaded";
@@ -16,7 +17,7 @@ export function Outlet({ path }) {
   useEffect(() => {
     let isCurrent = true;
     const keep = (state) => isCurrent && setLoaded({ loader: found.loader, ...state });
-    found?.loader().then((module) => keep({ View: module.default }), (error) => reloadOnce(error) || keep({ error }));
+    if (found) load(found).then((View) => keep({ View }), (error) => reloadOnce(error) || keep({ error }));
     return () => {
       isCurrent = false;
     };
@@ -28,6 +29,12 @@ export function Outlet({ path }) {
   }
   if (loaded.error) return html`<${Failed} error=${loaded.error} />`;
   return html`<${loaded.View} params=${found.params} />`;
+}
+
+/** Loads a view, and its texts unless they have come with the page. */
+async function load({ pattern, loader }) {
+  const [module] = await Promise.all([loader(), FIRST.has(pattern) ? null : loadOtherMessages()]);
+  return module.default;
 }
 
 function Unknown() {

@@ -27,6 +27,8 @@ export const ROUTES = [
   ["/admin/status", () => import("#app/admin/status")],
 ];
 
+/** Patterns of the views whose texts come with the page. */
+export const FIRST = new Set(["/", "/c/:id", "/s/:id", "/auth", "/overview"]);
 /** Patterns of the views that one sees without an account. */
 export const OPEN = new Set(["/auth"]);
 /** Beginning of the addresses that are for administrators. */

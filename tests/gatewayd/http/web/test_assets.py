@@ -6,7 +6,17 @@ import hashlib
 
 import pytest
 
-from gatewayd.http.web.assets import AssetEncoder, PageAssets, make_asset, ordered, read_page, suffix_of
+from gatewayd.http.web.assets import (
+    AssetEncoder,
+    PageAssets,
+    make_asset,
+    ordered,
+    read_page,
+    split_texts,
+    suffix_of,
+)
+from gatewayd.http.web.content_codings import encode
+from gatewayd.tasks import TaskRegistry
 
 SOURCES = {
     "app/main.js": b"start();",
@@ -44,7 +54,7 @@ def test_a_changed_file_is_another_release() -> None:
 
 
 async def test_a_file_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asset, encoder = make_asset("a.js", b"x" * 100), AssetEncoder()
+    asset, encoder = make_asset("a.js", b"x" * 100), AssetEncoder(TaskRegistry())
     first, second = await asyncio.gather(*(encoder.content(asset, "gzip") for _ in range(2)))
     assert gzip.decompress(first) == asset.data
     assert second is first
@@ -52,6 +62,29 @@ async def test_a_file_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await encoder.content(asset, "gzip") is first
     assert await encoder.content(asset, "identity") is asset.data
     assert await encoder.content(make_asset("a.png", b"picture"), "br") == b"picture"
+
+
+async def test_the_first_reader_does_not_wait_for_the_best_coding() -> None:
+    tasks, data = TaskRegistry(), b"".join(b"const value%d = %d;" % (n, n * n) for n in range(500))
+    encoder, assets = AssetEncoder(tasks, pause=0.01), [make_asset(f"{n}.js", data) for n in range(2)]
+    quick = [await encoder.content(asset, "br") for asset in assets]
+    assert quick[0] == encode(data, "br", is_quick=True)
+    while any(asset.encoded["br"] in quick for asset in assets):
+        await asyncio.sleep(0.005)
+    assert [await encoder.content(asset, "br") for asset in assets] == [encode(data, "br")] * 2
+    assert len(encode(data, "br")) < len(quick[0])
+    await tasks.close()
+
+
+def test_texts_of_later_views_are_a_file_of_their_own() -> None:
+    words = b'{"common": {"a": "\xc3\xa4"}, "admin": {"b": "c"}, "errors": {}}'
+    assert split_texts("languages/de.json", words) == {
+        "languages/de.json": '{"common":{"a":"ä"},"errors":{}}'.encode(),
+        "languages/de.more.json": b'{"admin":{"b":"c"}}',
+    }
+    assert [asset.name for asset in PageAssets({"languages/de.json": words}).all] == [
+        *("languages/de.json", "languages/de.more.json", "styles/page.css")
+    ]
 
 
 def test_order_and_suffixes() -> None:

@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient
 from gatewayd.http.web.assets import MAX_MODULE_BYTES
 from gatewayd.http.web.policies import PageRules
 from gatewayd.http.web.routes import VIEWS, PageRoutes, wants_html
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.http.public_app import serving
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -24,8 +25,10 @@ STRICT = ("default-src 'none'", "require-trusted-types-for 'script'", "frame-anc
 
 @pytest.fixture
 async def client() -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
-    async with serving(PageRoutes("gatewayd", PageRules()).routes()) as opened:
+    tasks = TaskRegistry()
+    async with serving(PageRoutes("gatewayd", PageRules(), tasks).routes()) as opened:
         yield opened
+    await tasks.close()
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -105,7 +108,7 @@ async def test_a_file_of_another_release_is_absent(client: ClientSession) -> Non
 
 
 async def test_many_first_requests_read_the_files_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    routes, count = PageRoutes("gatewayd", PageRules()), 0
+    routes, count = PageRoutes("gatewayd", PageRules(), TaskRegistry()), 0
     opened = routes._open
 
     def open_slowly() -> object:
@@ -150,14 +153,14 @@ def test_who_asks_for_html() -> None:
 async def test_administrators_add_a_module(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     module = tmp_path / "module.js"
     module.write_text("register();")
-    async with serving(PageRoutes("gatewayd", PageRules(), module).routes()) as client:
+    async with serving(PageRoutes("gatewayd", PageRules(), TaskRegistry(), module).routes()) as client:
         text = await (await client.get("/", headers=HTML)).text()
         assert 'data-own-module="true"' in text
         (address,) = re.findall(r'"#own/module":"([^"]+)"', text)
         assert await (await client.get(address)).text() == "register();"
     for broken in (tmp_path / "absent.js", tmp_path, module):
         module.write_bytes(b" " * (MAX_MODULE_BYTES + 1))
-        async with serving(PageRoutes("gatewayd", PageRules(), broken).routes()) as client:
+        async with serving(PageRoutes("gatewayd", PageRules(), TaskRegistry(), broken).routes()) as client:
             text = await (await client.get("/", headers=HTML)).text()
             assert 'data-own-module="false"' in text
         assert f"the page goes without page_module = {broken}: " in caplog.text

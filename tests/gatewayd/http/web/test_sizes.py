@@ -6,8 +6,10 @@ from gatewayd.http.web.documents import ENTRIES, PageDocuments, PageVariant, Vie
 from gatewayd.http.web.modules import import_names, needed_files
 from gatewayd.http.web.policies import PageRules
 
-MAX_FIRST_BYTES = 150_000
-MAX_FILES = 80
+MAX_FIRST_BYTES = {"br": 150_000, "gzip": 180_000}
+"""Browsers take br from HTTPS and from this machine, gzip from anywhere."""
+
+MAX_FILES = 100
 OTHERS = (STYLE, "languages/ar.json", "icons/sprite.svg", "icons/icon.svg")
 
 
@@ -16,9 +18,9 @@ def test_first_load() -> None:
     files = [*needed_files(assets, import_names(assets), ENTRIES[ViewKind.CHAT]), *OTHERS]
     documents = PageDocuments(assets, name="gatewayd", rules=PageRules())
     index = documents.index(PageVariant("ar", "auto", ViewKind.CHAT)).data
-    for coding in ("br", "gzip"):
+    for coding, limit in MAX_FIRST_BYTES.items():
         sizes = {name: len(encode(assets.asset(name).data, coding)) for name in files}
         total = sum(sizes.values()) + len(encode(index, coding))
         largest = sorted(sizes.items(), key=lambda item: -item[1])[:8]
-        assert total <= MAX_FIRST_BYTES, (coding, total, largest)
+        assert total <= limit, (coding, total, largest)
     assert len(files) <= MAX_FILES, "each file is a request: join the smallest modules"

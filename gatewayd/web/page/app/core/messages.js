@@ -1,7 +1,7 @@
 /**
  * Texts of the page in the language of the reader, and numbers, sizes and times as that language writes them.
  */
-import { computed, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 import { chosenLanguage, rememberForServer } from "#app/core/preferences";
 
 /** Languages of the page, each with its own name for itself. */
@@ -22,14 +22,15 @@ export const language = signal(document.documentElement.lang || "en");
 const words = signal({});
 const rules = computed(() => new Intl.PluralRules(language.value));
 
-/**
- * Loads the texts of a language and shows them.
- * @param {string} code
- */
-async function load(code) {
-  const reply = await fetch(import.meta.resolve(`#language/${code}`));
-  if (!reply.ok) throw new Error(`language ${code}: ${reply.status}`);
-  words.value = await reply.json();
+/** Reads a file of texts: those of the first views, "de", or the others, "de.more". */
+async function read(name) {
+  const reply = await fetch(import.meta.resolve(`#language/${name}`));
+  if (!reply.ok) throw new Error(`language ${name}: ${reply.status}`);
+  return reply.json();
+}
+
+function show(code, texts) {
+  words.value = texts;
   language.value = code;
   document.documentElement.lang = code;
   document.documentElement.dir = RIGHT_TO_LEFT.has(code) ? "rtl" : "ltr";
@@ -37,7 +38,26 @@ async function load(code) {
 
 /** Loads the texts for the first paint, in the language that the server chose. */
 export async function loadMessages() {
-  await load(language.peek() in LANGUAGES ? language.peek() : "en");
+  const code = language.peek() in LANGUAGES ? language.peek() : "en";
+  show(code, await read(code));
+}
+
+let others = null;
+
+/** Loads the texts of the views that come after the first ones, once. */
+export function loadOtherMessages() {
+  others ??= addOthers().catch((error) => {
+    others = null;
+    throw error;
+  });
+  return others;
+}
+
+async function addOthers() {
+  const code = language.peek();
+  const more = await read(`${code}.more`);
+  // A language that was chosen meanwhile has come whole.
+  if (language.peek() === code) words.value = { ...words.peek(), ...more };
 }
 
 /**
@@ -45,7 +65,9 @@ export async function loadMessages() {
  * @param {string} code one of LANGUAGES
  */
 export async function setLanguage(code) {
-  await load(code);
+  const [first, more] = await Promise.all([read(code), read(`${code}.more`)]);
+  others = Promise.resolve();
+  batch(() => show(code, { ...first, ...more }));
   chosenLanguage.value = code;
   rememberForServer("language", code);
 }
