@@ -234,6 +234,8 @@ def test_a_file_is_attached_and_cited(page: Page) -> None:
     expect(page.locator(".message.question").get_by_role("link", name="birds.txt")).to_be_visible()
     answers(page).get_by_role("button", name="birds.txt").click()
     expect(page.get_by_role("dialog").get_by_role("region", name="Passages")).to_contain_text(text)
+    page.get_by_role("button", name="Show in the file").click()
+    expect(page.get_by_role("dialog").last.locator("mark")).to_contain_text(text)
 
 
 def test_a_file_that_cannot_be_read_says_why(page: Page) -> None:

@@ -47,23 +47,6 @@ export async function regenerate(store, questionId, choices) {
 }
 
 /**
- * Go on with an answer where it ended.
- * @param {import("#app/chat/chat_store").ChatStore} store
- * @param {object} answer
- * @param {Choices} choices
- */
-export async function continueAnswer(store, answer, choices) {
-  store.patch(answer.id, { done: false, error: undefined });
-  const options = { user_message: { id: answer.parentId }, assistant_message_id: answer.id };
-  try {
-    await post("/api/chat/completions", body(store.id, choices, options, false));
-  } catch (error) {
-    store.patch(answer.id, { done: true });
-    throw error;
-  }
-}
-
-/**
  * Stop the answers of a chat.
  * @param {string} chatId
  */

@@ -4,7 +4,7 @@ import { confirmDialog } from "#app/core/dialogs";
 import { plural, t } from "#app/core/messages";
 import { can } from "#app/core/session";
 import { toast } from "#app/core/toasts";
-import { ask, continueAnswer, regenerate } from "#app/chat/asking";
+import { ask, regenerate } from "#app/chat/asking";
 import { plainText } from "#app/chat/content";
 import { KeptRecord } from "#app/chat/drafts";
 import { announceChange } from "#app/chat/tabs";
@@ -44,7 +44,7 @@ export function makeCommands(store, choices, view) {
       tell();
       await done;
     }),
-    continueAnswer: attempt((shown) => continueAnswer(store, shown, withFiles(choices(), filesOf(store)))),
+    continueAnswer: () => view.submit(t("chat.continueText")),
     favourite: attempt((shown) => setFavourite(store, shown)),
     remove: can("chat.delete_message") ? attempt((shown) => removeBranch(store, shown)) : undefined,
     switchTo: attempt((siblingId) => switchBranch(store, siblingId)),

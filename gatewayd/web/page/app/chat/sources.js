@@ -1,7 +1,7 @@
 /** Sources of an answer: numbered chips, and the panel with the passages of one. */
 import { html, useEffect, useRef } from "#app/core/html";
 import { formatNumber, t } from "#app/core/messages";
-import { Dialog, Progress } from "#app/ui/index";
+import { Button, Dialog } from "#app/ui/index";
 
 /**
  * The chips under an answer.
@@ -27,23 +27,25 @@ export function PassagePanel({ source, onClose }) {
   return html`<${Dialog} wide title=${t("chat.sourceTitle", { number: source.number, name: source.name })} onClose=${onClose}>
     <div class="passages" tabindex="0" role="region" aria-label=${t("chat.passages")} ref=${body}>
       ${source.passages.length === 0 && html`<p class="help">${t("chat.noPassages")}</p>`}
-      ${source.passages.map((passage, place) => html`<${Passage} key=${place} passage=${passage} />`)}
+      ${source.passages.map((passage, place) => html`<${Passage} key=${place} source=${source} passage=${passage} />`)}
     </div>
     <div class="dialog-buttons">
-      ${source.fileId && html`<a class="button" href="/api/v1/files/${encodeURIComponent(source.fileId)}/content" target="_blank"
-        rel="noopener noreferrer">${t("chat.openFile")}</a>`}
       ${source.url && html`<a class="button" href=${source.url} target="_blank" rel="noopener noreferrer">${t("chat.openPage")}</a>`}
       <button type="button" class="button primary" onClick=${onClose}>${t("common.close")}</button>
     </div>
   <//>`;
 }
 
-function Passage({ passage }) {
+function Passage({ source, passage }) {
   const place = [passage.page && t("chat.page", { page: passage.page }), passage.heading].filter(Boolean).join(" · ");
-  const closeness = passage.distance === null ? null : Math.max(0, Math.min(1, passage.distance));
+  const show = async () => {
+    const { openPassage } = await import("#app/documents/passage");
+    const { text, page, heading, metadata } = passage;
+    openPassage({ fileId: source.fileId, name: source.name, text, page: page || null, heading, start: metadata.start_index });
+  };
   return html`<section class="passage">
     ${place && html`<h3 dir="auto">${place}</h3>`}
-    ${closeness !== null && html`<${Progress} label=${t("chat.closeness")} value=${closeness} />`}
     <blockquote dir="auto">${passage.text}</blockquote>
+    ${source.fileId && html`<${Button} kind="plain" icon="file-text" onClick=${show}>${t("chat.showInFile")}<//>`}
   </section>`;
 }

@@ -16,12 +16,12 @@ export const STEP = 40;
  */
 
 /**
- * Return the range of the newest messages.
+ * Return the range that is shown first: the newest messages, few enough to be there at once.
  * @param {number} count
  * @returns {Range}
  */
 export function newest(count) {
-  return { start: Math.max(0, count - MAX_SHOWN + STEP), end: count };
+  return { start: Math.max(0, count - STEP), end: count };
 }
 
 /**
