@@ -26,7 +26,9 @@ LIMITS: Final = {
     ("open", "shown ms"): 1000.0,
     ("open", "messages in the page"): 120.0,
     ("typing", "longest task ms"): 100.0,
+    ("typing", "busy ms a second"): 400.0,
     ("scrolling", "longest task ms"): 100.0,
+    ("scrolling", "busy ms a second"): 400.0,
 }
 GOALS: Final = {("typing", "frames a second"): 55.0, ("scrolling", "frames a second"): 55.0}
 """Figures that are to be at least this."""
@@ -106,10 +108,20 @@ def streaming(site: Site, chat_id: str) -> Iterator[None]:
 
 
 def watched(page: Page, work: Callable[[], None]) -> dict[str, float]:
-    """Return the frames and tasks of some work."""
+    """Return the frames and tasks of some work, and how long the thread of the page was busy."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return float(next(one["value"] for one in metrics if one["name"] == "TaskDuration"))
+
+    began, before = time.monotonic(), busy()
     page.evaluate(WATCH)
     work()
     found: dict[str, float] = page.evaluate(FOUND)
+    found["busy ms a second"] = 1000 * (busy() - before) / (time.monotonic() - began)
+    session.detach()
     return found
 
 
