@@ -1,7 +1,7 @@
 /**
  * Chats as rows: a link, and beside it the menu of what can be done with the chat.
  */
-import { html } from "#app/core/html";
+import { html, useEffect, useRef, useState } from "#app/core/html";
 import { language, t } from "#app/core/messages";
 import { Link, location } from "#app/core/router";
 import { can } from "#app/core/session";
@@ -21,11 +21,43 @@ import { exportChat } from "#app/sidebar/transfer";
 import { Icon } from "#app/ui/controls";
 import { Menu } from "#app/ui/menu";
 
+/** Rows that come and go together, as they are near what is shown. */
+const CHUNK = 50;
+/** Distance in pixels at which rows are near. */
+const NEAR = "1200px 0px";
+
 /** Rows by their chat: a row whose chat is as before keeps its elements, so that long lists stay quick. */
 const known = new WeakMap();
 
-/** The rows of chats. @param {{chats: object[], isPinned?: boolean}} props */
+/** The rows of chats; only those near the shown part are in the document. @param {{chats: object[], isPinned?: boolean}} props */
 export function ChatRows({ chats, isPinned = false, label }) {
+  if (chats.length <= CHUNK) return html`<${Rows} chats=${chats} isPinned=${isPinned} label=${label} />`;
+  const starts = Array.from({ length: Math.ceil(chats.length / CHUNK) }, (_, place) => place * CHUNK);
+  return starts.map((start) => html`<${Chunk} key=${start} chats=${chats.slice(start, start + CHUNK)} isPinned=${isPinned} label=${label} />`);
+}
+
+function Chunk({ chats, isPinned, label }) {
+  const element = useRef(null);
+  const height = useRef(0);
+  const [isNear, setNear] = useState(true);
+  useEffect(() => {
+    const root = element.current.closest(".sidebar-lists");
+    const onChange = ([{ isIntersecting, boundingClientRect }]) => {
+      // The focus stays where it is.
+      if (!isIntersecting && element.current.contains(document.activeElement)) return;
+      if (!isIntersecting) height.current = boundingClientRect.height || height.current;
+      setNear(isIntersecting);
+    };
+    const observer = new IntersectionObserver(onChange, { root, rootMargin: NEAR });
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return html`<div ref=${element} style=${isNear ? {} : { blockSize: `${height.current}px` }}>
+    ${isNear && html`<${Rows} chats=${chats} isPinned=${isPinned} label=${label} />`}
+  </div>`;
+}
+
+function Rows({ chats, isPinned, label }) {
   const { path } = location.value;
   const running = active.value;
   return html`<ul class="chat-rows" aria-label=${label}>

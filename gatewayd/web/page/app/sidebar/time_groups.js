@@ -16,19 +16,25 @@ export function groupByTime(chats, now = Date.now() / 1000) {
   const today = day.getTime() / 1000;
   const parts = [];
   for (const chat of chats) {
-    const { key, label } = partOf(chat.updated_at, today);
+    const key = keyOf(chat.updated_at, today);
     if (parts.at(-1)?.key === key) parts.at(-1).chats.push(chat);
-    else parts.push({ key, label, chats: [chat] });
+    else parts.push({ key, label: labelOf(key, chat.updated_at), chats: [chat] });
   }
   return parts;
 }
 
-function partOf(seconds, today) {
-  if (seconds >= today) return { key: "today", label: t("sidebar.today") };
-  if (seconds >= today - DAY) return { key: "yesterday", label: t("sidebar.yesterday") };
-  if (seconds >= today - 7 * DAY) return { key: "week", label: t("sidebar.lastWeek") };
-  if (seconds >= today - 30 * DAY) return { key: "month", label: t("sidebar.lastMonth") };
+const KEYS = { today: "sidebar.today", yesterday: "sidebar.yesterday", week: "sidebar.lastWeek", month: "sidebar.lastMonth" };
+
+function keyOf(seconds, today) {
+  if (seconds >= today) return "today";
+  if (seconds >= today - DAY) return "yesterday";
+  if (seconds >= today - 7 * DAY) return "week";
+  if (seconds >= today - 30 * DAY) return "month";
   const date = new Date(seconds * 1000);
-  const format = new Intl.DateTimeFormat(language.value, { year: "numeric", month: "long" });
-  return { key: `${date.getFullYear()}-${date.getMonth()}`, label: format.format(date) };
+  return `${date.getFullYear()}-${date.getMonth()}`;
+}
+
+function labelOf(key, seconds) {
+  if (key in KEYS) return t(KEYS[key]);
+  return new Intl.DateTimeFormat(language.value, { year: "numeric", month: "long" }).format(new Date(seconds * 1000));
 }
