@@ -11,7 +11,7 @@ import { html, useState } from "#app/core/html";
 import { plural, t } from "#app/core/messages";
 import { Link, navigate } from "#app/core/router";
 import { toast } from "#app/core/toasts";
-import { Button, ErrorNote, Skeleton, Tabs, TextArea, TextField } from "#app/ui/index";
+import { Button, ErrorNote, Icon, Skeleton, Tabs, TextArea, TextField } from "#app/ui/index";
 
 /** The group. @param {{id: string}} props */
 export function GroupDetail({ id }) {
@@ -23,8 +23,8 @@ export function GroupDetail({ id }) {
     { id: "permissions", label: t("account.groups.permissions"), content: () => html`<${GroupPermissions} path=${path} group=${group} />` },
     { id: "general", label: t("account.groups.general"), content: () => html`<${GroupGeneral} path=${path} group=${group} />` },
   ];
-  return html`<${AdminFrame} title=${group.value?.name ?? t("account.groups.title")}>
-    <p><${Link} href="/admin/groups">${t("account.groups.all")}<//></p>
+  const back = html`<${Link} class="button plain mirrored" href="/admin/groups"><${Icon} name="arrow-left" />${t("account.groups.all")}<//>`;
+  return html`<${AdminFrame} title=${group.value?.name ?? t("account.groups.title")} actions=${back}>
     <${ErrorNote} error=${group.error} retry=${group.reload} />
     ${group.value ? html`<${Tabs} label=${group.value.name} tabs=${tabs} value=${tab} onChange=${setTab} />` : !group.error && html`<${Skeleton} />`}
   <//>`;

@@ -18,6 +18,7 @@ export function Members({ path }) {
   const { value, error, reload } = useResource(`${path}/members`);
   const [query, setQuery] = useState("");
   const [selected, setSelected] = useState(new Set());
+  const [isAdding, setAdding] = useState(false);
   const remove = useAction(async () => {
     const chosen = value.members.filter((member) => selected.has(member.id));
     const isProvided = chosen.some((member) => member.sources.some((source) => PROVIDED.includes(source)));
@@ -38,11 +39,13 @@ export function Members({ path }) {
   return html`<div class="stack">
     <${Provenance} value=${value} />
     <${ErrorNote} error=${add.error ?? remove.error ?? error} />
-    <${AddMember} members=${value.members} add=${add.run} />
-    ${value.members.length > 0 && html`<div class="row">
-      <${SearchField} class="grow" label=${t("account.groups.searchMembers")} value=${query} onInput=${setQuery} />
-      <${Button} icon="user-minus" disabled=${selected.size === 0} busy=${remove.busy} onClick=${remove.run}>
-        ${plural("account.groups.removeMembers", selected.size)}<//></div>`}
+    <div class="row">
+      ${value.members.length > 0 && html`<${SearchField} class="grow" label=${t("account.groups.searchMembers")} value=${query} onInput=${setQuery} />`}
+      <${Button} icon="user-plus" aria-expanded=${String(isAdding)} onClick=${() => setAdding(!isAdding)}>${t("account.groups.addMembers")}<//>
+      ${selected.size > 0 && html`<${Button} icon="user-minus" busy=${remove.busy} onClick=${remove.run}>
+        ${plural("account.groups.removeMembers", selected.size)}<//>`}
+    </div>
+    ${isAdding && html`<${AddMember} members=${value.members} add=${add.run} />`}
     <${Table} label=${t("account.groups.members")} rows=${found.slice(0, MAX_SHOWN)} columns=${columns()} selected=${selected}
       onSelect=${setSelected} rowName=${(member) => member.name} empty=${html`<p class="help">${t("account.groups.noMembers")}</p>`} />
     ${found.length > MAX_SHOWN && html`<p class="help">${plural("account.groups.more", found.length - MAX_SHOWN)}</p>`}
@@ -82,8 +85,8 @@ function AddMember({ members, add }) {
   const { value, error } = useResource(settled ? `/api/v1/users/search?query=${encodeURIComponent(settled)}` : null);
   const known = new Set(members.map((member) => member.id));
   const found = settled ? (value?.users ?? []).filter((user) => !known.has(user.id)) : [];
-  return html`<div class="stack">
-    <${SearchField} label=${t("account.groups.addMember")} value=${query} onInput=${setQuery} />
+  return html`<div class="card">
+    <${SearchField} label=${t("account.groups.addMember")} autofocus value=${query} onInput=${setQuery} />
     <${ErrorNote} error=${error} />
     ${settled && value && html`<ul class="item-list" aria-label=${t("account.groups.found")}>
       ${found.slice(0, 8).map((user) => html`<li key=${user.id}>${Person(user)}

@@ -45,9 +45,8 @@ export function SettingField({ setting, kind, options, save, reset, ...rest }) {
 /** Where the value comes from; a stored one may go back to what the configuration says. */
 function Origin({ setting, reset, busy }) {
   const { name, origin, configured } = setting;
-  if (origin !== "stored") {
-    return html`<p class="help setting-origin">${origin === "default" ? t("account.origins.default") : t("account.origins.from", { origin })}</p>`;
-  }
+  if (origin === "default") return null;
+  if (origin !== "stored") return html`<p class="help setting-origin">${t("account.origins.from", { origin })}</p>`;
   const shown = typeof configured === "boolean" ? t(configured ? "account.on" : "account.off") : configured || t("account.empty");
   return html`<p class="help setting-origin">${t("account.origins.stored", { value: shown })}${" "}
     <${Button} kind="plain" busy=${busy} onClick=${reset}

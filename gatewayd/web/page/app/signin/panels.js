@@ -32,7 +32,7 @@ export function ProviderLinks({ path }) {
 export function RefusalNote({ code }) {
   const key = `signin.refusals.${code}`;
   return html`<div class="error-note" role="alert"><${Icon} name="circle-alert" />
-    <div><p>${/^\w+$/.test(code) && hasText(key) ? t(key) : t("signin.refusals.other")}</p></div></div>`;
+    <div><p>${/^\w+$/.test(code) && hasText(key) ? t(key) : t("signin.refusals.unknown")}</p></div></div>`;
 }
 
 /** Why the gateway refused a form, in the words of the reader. @param {{error: any}} props */
