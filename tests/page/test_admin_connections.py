@@ -167,7 +167,7 @@ def test_a_tool_server_is_tested_and_stored(page: Page, site: Site, provider: tu
     page.goto(f"{VIEW}?tab=servers")
     page.get_by_role("button", name="Add tool server").click()
     dialog = page.get_by_role("dialog", name="Add tool server")
-    dialog.get_by_label("Id").fill("books")
+    dialog.get_by_label("Id", exact=True).fill("books")
     dialog.get_by_label("Address").fill(provider[0])
     dialog.get_by_label("Key").fill("server-key")
     dialog.get_by_role("button", name="Test connection").click()

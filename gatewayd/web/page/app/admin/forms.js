@@ -1,7 +1,7 @@
 /**
  * What the forms for administrators have in common.
  */
-import { html, useState } from "#app/core/html";
+import { html, useRef, useState } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { Button, ErrorNote, TextField } from "#app/ui/index";
 
@@ -68,6 +68,21 @@ export function SecretField({ isStored, help, ...rest }) {
   const said = isStored ? t("admin.forms.secretStored") : help;
   return html`<${TextField} type="password" autocomplete="off" spellcheck=${false} help=${said}
     placeholder=${isStored ? "••••••••" : ""} ...${rest} />`;
+}
+
+/**
+ * A switch in a row of a table; it turns when the gateway has done the change.
+ * @param {{label: string, checked: boolean, change: () => Promise<void>}} props
+ */
+export function RowSwitch({ label, checked, change }) {
+  const isBusy = useRef(false);
+  const turn = async (event) => {
+    event.target.checked = checked;
+    if (isBusy.current) return;
+    isBusy.current = true;
+    await change().finally(() => (isBusy.current = false));
+  };
+  return html`<input type="checkbox" role="switch" class="switch" aria-label=${label} checked=${checked} onChange=${turn} />`;
 }
 
 /** Returns the fault of an address, or "". @param {string} text */

@@ -6,7 +6,7 @@ import { confirmDialog, openDialog } from "#app/core/dialogs";
 import { html, useState } from "#app/core/html";
 import { formatNumber, plural, t } from "#app/core/messages";
 import { AccessFields, describeAccess } from "#app/admin/access";
-import { FormEnd, useForm } from "#app/admin/forms";
+import { FormEnd, RowSwitch, useForm } from "#app/admin/forms";
 import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
 import { ModelForm } from "#app/admin/model_form";
 import { Button, EmptyState, ErrorNote, IconButton, Menu, SearchField, Select, Table } from "#app/ui/index";
@@ -93,8 +93,8 @@ function columnsOf(actions) {
       cell: (row) => html`<${Button} kind="plain" aria-label=${t("admin.models.accessButton", { name: row.name, access: describeAccess(row.record?.access_grants) })}
         onClick=${() => actions.share(row)}>${describeAccess(row.record?.access_grants)}<//>` },
     { key: "active", label: t("admin.models.active"), sort: (row) => Number(isOn(row)),
-      cell: (row) => html`<input type="checkbox" role="switch" class="switch" checked=${isOn(row)}
-        aria-label=${t("admin.models.activeOf", { name: row.name })} onChange=${() => actions.toggle(row)} />` },
+      cell: (row) => html`<${RowSwitch} label=${t("admin.models.activeOf", { name: row.name })} checked=${isOn(row)}
+        change=${() => actions.toggle(row)} />` },
     { key: "act", label: t("admin.forms.actions"), hideLabel: true, cell: (row) => html`<div class="row admin-acts">
       <${IconButton} icon="pencil" label=${t("admin.forms.editOf", { name: row.name })} onClick=${() => actions.edit(row)} />
       ${row.record && html`<${Menu} label=${t("admin.forms.actionsOf", { name: row.name })} items=${menuOf(row, actions)} />`}

@@ -8,7 +8,7 @@ import { formatRelative, t } from "#app/core/messages";
 import { location, navigate } from "#app/core/router";
 import { toast } from "#app/core/toasts";
 import { describeAccess } from "#app/admin/access";
-import { download } from "#app/admin/forms";
+import { RowSwitch, download } from "#app/admin/forms";
 import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
 import { PluginEditor } from "#app/admin/plugin_editor";
 import { ValvesForm } from "#app/admin/valves";
@@ -99,8 +99,7 @@ function functionColumns(actions) {
   const toggle = (key, act) => ({
     key,
     label: t(`admin.plugins.${key}`),
-    cell: (row) => html`<input type="checkbox" role="switch" class="switch" checked=${row[key]} onChange=${() => act(row)}
-      aria-label=${t(`admin.plugins.${key}Of`, { name: row.name })} />`,
+    cell: (row) => html`<${RowSwitch} label=${t(`admin.plugins.${key}Of`, { name: row.name })} checked=${row[key]} change=${() => act(row)} />`,
   });
   const kind = (row) => t(`admin.plugins.kinds.${row.type}`);
   return [

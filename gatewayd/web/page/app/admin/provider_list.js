@@ -17,6 +17,7 @@ export function ProviderList({ family }) {
   const write = async (change) => list.setData(await writeProviders(family, { ...list.data, ...change }));
   const attempt = async (change) => {
     setFailure(null);
+    list.setData({ ...list.data, ...change });
     try {
       await write(change);
     } catch (error) {
