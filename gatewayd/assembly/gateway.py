@@ -108,7 +108,7 @@ async def open_services(
     ping = await stack.enter_async_context(open_ping(database))
     catalog = make_catalog(settings, stores, tasks)
     await catalog.load()
-    providers = await make_providers(settings, lambda: services.settings)
+    providers = make_providers(settings, lambda: services.settings)
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
     extensions = make_extensions(
@@ -139,6 +139,7 @@ async def open_services(
         answering=answering,
         room=room,
     )
+    await providers.load()
     await open_extensions(extensions, make_gateway_host(services), stack)
     sources.add(extensions.functions)
     use_providers(services)

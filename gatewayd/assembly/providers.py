@@ -17,8 +17,8 @@ from gatewayd.storage.providers import TortoiseProviders
 from gatewayd.upstream.sources.tester import SourceTester
 
 
-async def make_providers(settings: Settings, in_force: Callable[[], Settings]) -> ManagedProviders:
-    """Return the providers with their stored state loaded; `in_force` has the settings after a reload."""
+def make_providers(settings: Settings, in_force: Callable[[], Settings]) -> ManagedProviders:
+    """Return the providers, to be loaded once `in_force` can be called, which has the settings in force."""
     tester = SourceTester(
         lambda provider: managed_config(provider, in_force()),
         lambda: in_force().aiohttp_client_timeout_model_list,
@@ -26,7 +26,6 @@ async def make_providers(settings: Settings, in_force: Callable[[], Settings]) -
     store = TortoiseProviders(signing_secret(settings).encode())
     providers = ManagedProviders(store, tester, persistent=settings.enable_persistent_config)
     providers.configure(configured_providers(settings))
-    await providers.load()
     return providers
 
 

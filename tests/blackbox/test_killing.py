@@ -154,6 +154,30 @@ class Settings(Client):
         self.now = self.next = seen
 
 
+class Providers(Client):
+    """Replaces the providers of the page, two at once; never one without the other."""
+
+    def __init__(self, caller: Caller, seed: int) -> None:
+        super().__init__(caller, seed)
+        self.now: list[str] = []
+        self.next: list[str] = []
+
+    def change(self) -> None:
+        number = next(self.numbers)
+        self.next = [f"http://127.0.0.1:9/{number}/{place}" for place in range(2)]
+        body = {"OPENAI_API_BASE_URLS": self.next, "OPENAI_API_KEYS": ["k", "k"]}
+        names = {str(place): {"name": f"p{place}"} for place in range(2)}
+        self.caller.call("POST", "/openai/config/update", {**body, "OPENAI_API_CONFIGS": names})
+        self.now = self.next
+
+    def check(self) -> None:
+        found = self.caller.call("GET", "/openai/config")
+        seen = found["OPENAI_API_BASE_URLS"]
+        assert seen in (self.now, self.next), (seen, self.now, self.next)
+        assert found["OPENAI_API_KEYS"] == ["********"] * len(seen)
+        self.now = self.next = seen
+
+
 class Lives:
     """The lives of one daemon: start, check, change, die."""
 
@@ -161,7 +185,7 @@ class Lives:
         self.state = state
         self.random = random.Random(seed)
         self.caller = Caller()
-        kinds = (Keys, People, Sessions, Settings)
+        kinds = (Keys, People, Sessions, Settings, Providers)
         self.clients = [kind(self.caller, seed + place) for place, kind in enumerate(kinds)]
         self.settings = {"ENABLE_API_KEYS": "true", "ENABLE_SIGNUP": "true", **settings}
 
