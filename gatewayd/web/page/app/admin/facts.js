@@ -7,6 +7,6 @@ import { html } from "#app/core/html";
 export function Facts({ label, facts }) {
   const shown = facts.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return html`<dl class="admin-facts card" aria-label=${label}>
-    ${shown.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd dir="auto">${value}</dd></div>`)}
+    ${shown.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><span dir="auto">${value}</span></dd></div>`)}
   </dl>`;
 }
