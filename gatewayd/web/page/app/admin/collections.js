@@ -30,12 +30,12 @@ export default function Collections() {
     setPages(1);
   };
   const left = (list.data?.total ?? 0) - (list.data?.items.length ?? 0);
-  return html`<${AdminFrame} title=${t("admin.sections.collections")} help=${t("admin.collections.help")}>
+  return html`<${AdminFrame} title=${t("account.nav.collections")} help=${t("admin.collections.help")}>
     <${SearchField} label=${t("admin.collections.search")} value=${text} onInput=${search} />
     <${ErrorNote} error=${failure} />
     ${list.data === undefined
       ? html`<${Waiting} of=${list} />`
-      : html`<${Table} label=${t("admin.sections.collections")} rows=${list.data.items} rowName=${(row) => row.name} columns=${columnsOf(remove)}
+      : html`<${Table} label=${t("account.nav.collections")} rows=${list.data.items} rowName=${(row) => row.name} columns=${columnsOf(remove)}
           empty=${html`<${EmptyState} icon="library" title=${t("admin.collections.none")} text=${t("admin.collections.noneHelp")}>
             <${Link} class="button" href="/documents">${t("common.documents")}<//><//>`} />`}
     ${left > 0 && html`<${Button} busy=${list.isLoading} onClick=${() => setPages(pages + 1)}>

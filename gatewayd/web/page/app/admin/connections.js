@@ -17,7 +17,7 @@ export default function Connections() {
     { id: "servers", label: t("admin.connections.tabs.servers"), content: () => html`<${ToolServers} />` },
   ];
   const show = (id) => navigate(`/admin/connections?tab=${id}`, { replace: true });
-  return html`<${AdminFrame} title=${t("admin.sections.connections")} help=${t("admin.connections.help")}>
-    <${Tabs} label=${t("admin.sections.connections")} tabs=${tabs} value=${location.value.query.tab ?? "openai"} onChange=${show} />
+  return html`<${AdminFrame} title=${t("account.nav.connections")} help=${t("admin.connections.help")}>
+    <${Tabs} label=${t("account.nav.connections")} tabs=${tabs} value=${location.value.query.tab ?? "openai"} onChange=${show} />
   <//>`;
 }

@@ -4,13 +4,14 @@
 import { html, useCallback, useEffect, useRef, useState } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { Link, location } from "#app/core/router";
+import { useTitle } from "#app/core/title";
 import { ErrorNote, Icon, Skeleton } from "#app/ui/index";
 
 const SECTIONS = [
-  ["/admin/general", "general", "settings-2"],
   ["/admin/users", "users", "users"],
   ["/admin/groups", "groups", "user-cog"],
   ["/admin/permissions", "permissions", "shield-check"],
+  ["/admin/general", "general", "settings-2"],
   ["/admin/connections", "connections", "plug"],
   ["/admin/models", "models", "bot"],
   ["/admin/functions", "functions", "puzzle"],
@@ -25,10 +26,11 @@ const SECTIONS = [
  * @param {{title: string, help?: string, actions?: unknown}} props `actions` stand beside the heading
  */
 export function AdminFrame({ title, help, actions, children }) {
+  useTitle(title);
   return html`<div class="view admin">
-    <nav class="admin-nav" aria-label=${t("admin.sections.label")}>
+    <nav class="admin-nav" aria-label=${t("common.administration")}>
       <ul>${SECTIONS.map(([href, key, icon]) => html`<li key=${href}>
-        <${Link} href=${href} current=${isCurrent(href)}><${Icon} name=${icon} />${t(`admin.sections.${key}`)}<//>
+        <${Link} href=${href} current=${isCurrent(href)}><${Icon} name=${icon} />${t(`account.nav.${key}`)}<//>
       </li>`)}</ul>
     </nav>
     <div class="admin-content">

@@ -33,7 +33,7 @@ export default function Models() {
   const actions = makeActions(list, attempt);
   const add = html`<${Button} kind="primary" icon="plus" onClick=${() => actions.edit(null)}>${t("admin.models.add")}<//>`;
   const found = (list.data ?? []).filter((model) => matches(model, text, kind));
-  return html`<${AdminFrame} title=${t("admin.sections.models")} help=${t("admin.models.help")} actions=${list.data && add}>
+  return html`<${AdminFrame} title=${t("account.nav.models")} help=${t("admin.models.help")} actions=${list.data && add}>
     <div class="row admin-filters">
       <${SearchField} label=${t("admin.models.search")} value=${text} onInput=${setText} />
       <${Select} class="compact" label=${t("admin.models.show")} value=${kind} onChange=${setKind}
@@ -43,7 +43,7 @@ export default function Models() {
     <${ErrorNote} error=${failure} />
     ${list.data === undefined
       ? html`<${Waiting} of=${list} />`
-      : html`<${Table} label=${t("admin.sections.models")} rows=${found.slice(0, limit)} columns=${columnsOf(actions)}
+      : html`<${Table} label=${t("account.nav.models")} rows=${found.slice(0, limit)} columns=${columnsOf(actions)}
           rowName=${(row) => row.name} empty=${html`<${EmptyState} icon="bot" title=${t("admin.models.none")}
             text=${t("admin.models.noneHelp")} />`} />`}
     ${found.length > limit && html`<${Button} onClick=${() => setLimit(limit + PAGE)}>

@@ -57,12 +57,12 @@ function List({ family, show, create }) {
   const buttons = html`<${ImportButton} family=${family} attempt=${attempt} create=${create} />
     <${Button} icon="download" onClick=${() => attempt(() => exportAll(family))}>${t("admin.plugins.export")}<//>
     <${Button} kind="primary" icon="plus" onClick=${() => create("")}>${t(`admin.plugins.add.${family}`)}<//>`;
-  return html`<${AdminFrame} title=${t(`admin.sections.${family}`)} help=${t(`admin.plugins.help.${family}`)} actions=${buttons}>
+  return html`<${AdminFrame} title=${t(`account.nav.${family}`)} help=${t(`admin.plugins.help.${family}`)} actions=${buttons}>
     <${SearchField} label=${t(`admin.plugins.search.${family}`)} value=${text} onInput=${setText} />
     <${ErrorNote} error=${failure} />
     ${list.data === undefined
       ? html`<${Waiting} of=${list} />`
-      : html`<${Table} label=${t(`admin.sections.${family}`)} rows=${found} columns=${columnsOf(family, actions)} rowName=${(row) => row.name}
+      : html`<${Table} label=${t(`account.nav.${family}`)} rows=${found} columns=${columnsOf(family, actions)} rowName=${(row) => row.name}
           empty=${html`<${EmptyState} icon="puzzle" title=${t(`admin.plugins.none.${family}`)} text=${t(`admin.plugins.noneHelp.${family}`)} />`} />`}
   <//>`;
 }

@@ -12,14 +12,14 @@ import { Button, Chip, EmptyState, Table } from "#app/ui/index";
 export default function Scim() {
   const state = useResource(() => get("/api/v1/configs/scim"));
   const again = html`<${Button} icon="refresh-cw" busy=${state.isLoading} onClick=${state.reload}>${t("admin.status.refresh")}<//>`;
-  return html`<${AdminFrame} title=${t("admin.sections.scim")} help=${t("admin.scim.help")} actions=${again}>
+  return html`<${AdminFrame} title=${t("account.nav.scim")} help=${t("admin.scim.help")} actions=${again}>
     ${state.data === undefined ? html`<${Waiting} of=${state} />` : html`<${State} of=${state.data} />`}
   <//>`;
 }
 
 function State({ of: data }) {
   const requests = data.requests.map((one, place) => ({ ...one, key: `${place} ${one.request_id}` }));
-  return html`<${Facts} label=${t("admin.sections.scim")} facts=${factsOf(data)} />
+  return html`<${Facts} label=${t("account.nav.scim")} facts=${factsOf(data)} />
     <h2>${t("admin.scim.requests")}</h2>
     <${Table} label=${t("admin.scim.requests")} rows=${requests} rowKey=${(row) => row.key} columns=${columns()}
       empty=${html`<${EmptyState} icon="workflow" title=${t("admin.scim.none")} text=${t("admin.scim.noneHelp")} />`} />`;

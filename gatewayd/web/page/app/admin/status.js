@@ -16,13 +16,13 @@ const DAY = 24 * HOUR;
 export default function Status() {
   const state = useResource(() => get("/api/v1/configs/status"));
   const again = html`<${Button} icon="refresh-cw" busy=${state.isLoading} onClick=${state.reload}>${t("admin.status.refresh")}<//>`;
-  return html`<${AdminFrame} title=${t("admin.sections.status")} help=${t("admin.status.help")} actions=${again}>
+  return html`<${AdminFrame} title=${t("account.nav.status")} help=${t("admin.status.help")} actions=${again}>
     ${state.data === undefined ? html`<${Waiting} of=${state} />` : html`<${State} of=${state.data} />`}
   <//>`;
 }
 
 function State({ of: data }) {
-  return html`<${Facts} label=${t("admin.sections.status")} facts=${factsOf(data)} />
+  return html`<${Facts} label=${t("account.nav.status")} facts=${factsOf(data)} />
     <h2>${t("admin.status.sources")}</h2>
     <${Table} label=${t("admin.status.sources")} rows=${data.sources} rowKey=${(row) => row.name} columns=${columns()}
       empty=${html`<p class="help">${t("admin.status.noSources")}</p>`} />`;
