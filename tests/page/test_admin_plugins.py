@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.site import Site
+from tests.page.site import Site, wait_until
 
 FUNCTIONS = "/api/v1/functions"
 BROKEN = "class Filter:\n    def inlet(self, body)\n        return body\n"
@@ -54,6 +54,7 @@ def test_a_syntax_error_is_shown_with_its_line_and_nothing_is_lost(page: Page, s
     source.fill(BROKEN)
     page.get_by_role("button", name="Save and load").click()
     expect(page.get_by_role("alert").filter(has_text="SyntaxError in line 2")).to_be_visible()
+    expect(page.locator(".code-numbers .wrong")).to_have_text("2")
     expect(source).to_have_value(BROKEN)
     expect(page.get_by_label("Id", exact=True)).to_have_value("my_filter")
     page.get_by_role("button", name="Show line 2").click()
@@ -216,3 +217,14 @@ def test_a_tool_is_written_and_removed(page: Page, site: Site) -> None:
     page.get_by_role("menuitem", name="Remove").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(row).to_be_hidden()
+
+
+def test_a_long_source_has_all_its_numbers(page: Page) -> None:
+    page.goto("/admin/functions?new=1")
+    source = page.get_by_label("Source")
+    source.fill("x = 1\n" * 5000)
+    expect(page.locator(".code-numbers")).to_contain_text("5001")
+    source.evaluate("(field) => field.scrollTo(0, 20000)")
+    scrolled = "([field, numbers]) => field.scrollTop > 0 && field.scrollTop === numbers.scrollTop"
+    numbers = page.locator(".code-numbers").element_handle()
+    wait_until(lambda: page.evaluate(scrolled, [source.element_handle(), numbers]), "the numbers")

@@ -1,7 +1,7 @@
 /**
  * A field for source code: a plain textarea with line numbers.
  */
-import { html, useId, useRef } from "#app/core/html";
+import { html, useId, useMemo, useRef } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { isComposing } from "#app/core/composing";
 
@@ -19,6 +19,7 @@ export function CodeField({ label, value, onInput, wrongLine = 0, fieldRef }) {
   const leaves = useRef(false);
   const field = fieldRef ?? own;
   const lines = value.split("\n").length;
+  const shownNumbers = useMemo(() => numbersOf(lines, wrongLine), [lines, wrongLine]);
   const onKeyDown = (event) => {
     if (event.key === "Escape") {
       leaves.current = true;
@@ -32,15 +33,20 @@ export function CodeField({ label, value, onInput, wrongLine = 0, fieldRef }) {
   return html`<div class="field">
     <label for=${id}>${label}</label>
     <div class="code-field" dir="ltr">
-      <div class="code-numbers" ref=${numbers} aria-hidden="true">
-        ${Array.from({ length: lines }, (_, place) => html`<span key=${place} class=${place + 1 === wrongLine ? "wrong" : ""}>${place + 1}</span>`)}
-      </div>
+      <div class="code-numbers" ref=${numbers} aria-hidden="true">${shownNumbers}</div>
       <textarea id=${id} ref=${field} class="input" wrap="off" spellcheck=${false} autocapitalize="off" autocomplete="off"
         aria-describedby="${id}-help" value=${value} onKeyDown=${onKeyDown} onInput=${(event) => onInput(event.target.value)}
         onBlur=${() => (leaves.current = false)} onScroll=${(event) => (numbers.current.scrollTop = event.target.scrollTop)}></textarea>
     </div>
     <p class="help" id="${id}-help">${t("admin.plugins.codeHelp")}</p>
   </div>`;
+}
+
+/** Returns the numbers as few texts, since a source may have very many lines. */
+function numbersOf(lines, wrongLine) {
+  const range = (first, last) => Array.from({ length: Math.max(0, last - first + 1) }, (_, place) => `${first + place}\n`).join("");
+  if (wrongLine < 1 || wrongLine > lines) return range(1, lines);
+  return html`${range(1, wrongLine - 1)}<span class="wrong">${wrongLine}</span>${range(wrongLine + 1, lines)}`;
 }
 
 /** Indents the lines of the selection by one step, or takes one step back. */

@@ -26,9 +26,11 @@ const SECTIONS = [
  * @param {{title: string, help?: string, actions?: unknown}} props `actions` stand beside the heading
  */
 export function AdminFrame({ title, help, actions, children }) {
+  const nav = useRef(null);
   useTitle(title);
+  useEffect(() => nav.current.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), []);
   return html`<div class="view admin">
-    <nav class="admin-nav" aria-label=${t("common.administration")}>
+    <nav class="admin-nav" ref=${nav} aria-label=${t("common.administration")}>
       <ul>${SECTIONS.map(([href, key, icon]) => html`<li key=${href}>
         <${Link} href=${href} current=${isCurrent(href)}><${Icon} name=${icon} />${t(`account.nav.${key}`)}<//>
       </li>`)}</ul>
