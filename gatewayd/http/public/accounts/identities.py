@@ -83,8 +83,7 @@ class IdentityRoutes:
         """Unlink a provider and answer true.
 
         403 (code confirmation_needed) unless the session began or was confirmed at most ten minutes ago, 404
-        without the link, 409
-        (code last_way_in) for the last way to sign in.
+        without the link, 409 (code last_way_in) for the last way to sign in.
         """
         caller = actor(request)
         await check_confirmed(self._sessions, caller, "unlink the provider")
