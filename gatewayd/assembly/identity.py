@@ -34,8 +34,9 @@ class IdentitySwitches:
     def configure(self, settings: Settings) -> None:
         """Apply the settings."""
         has_form = settings.enable_login_form and settings.enable_password_auth
+        has_other = settings.enable_ldap or bool(settings.webui_auth_trusted_email_header)
         self.accepts_logout = settings.enable_oauth_backchannel_logout
-        self.redirects = settings.oauth_auto_redirect and not has_form
+        self.redirects = settings.oauth_auto_redirect and not (has_form or has_other)
         self.signout_url = settings.webui_auth_signout_redirect_url
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gatewayd import extras
 from gatewayd.assembly import sign_in as module
+from gatewayd.assembly.identity import IdentitySwitches
 from gatewayd.assembly.sign_in import (
     check_header_sockets,
     directory_rules,
@@ -92,3 +93,13 @@ def test_a_given_socket_that_others_reach_needs_networks() -> None:
         with pytest.raises(GatewayError, match="service manager") as caught:
             check_header_sockets(trusting, [local, everywhere])
     assert caught.value.param == "trusted_header_networks"
+
+
+@pytest.mark.parametrize(
+    ("other", "redirects"),
+    [({}, True), ({"enable_ldap": True}, False), ({"webui_auth_trusted_email_header": "x-email"}, False)],
+)
+def test_only_a_single_way_in_is_taken_by_itself(other: dict[str, Any], redirects: bool) -> None:
+    switches = IdentitySwitches()
+    switches.configure(settings_of(oauth_auto_redirect=True, enable_login_form=False, **other))
+    assert switches.redirects is redirects

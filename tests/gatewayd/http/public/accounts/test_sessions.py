@@ -1,13 +1,19 @@
 """Tests for gatewayd.http.public.accounts.sessions."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 
 from gatewayd.accounts.records import User
+from gatewayd.http.access_revocation import AccessRevocation
+from gatewayd.http.body import json_reply
 from gatewayd.http.public.accounts.sessions import SessionRoutes
+from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
+from tests.fakes.http.public_app import bearer, serving
 
 OWN = "/api/v1/auths/sessions"
 
@@ -95,3 +101,35 @@ async def test_administrators_list_and_end_those_of_others(site: Site) -> None:
     assert (await site.call("GET", OWN, key))[0] == 200
     for method in ("GET", "DELETE"):
         assert (await site.call(method, "/api/v1/users/gone/sessions", site.admin))[0] == 404
+
+
+async def test_the_running_requests_of_an_ended_session_are_cut() -> None:
+    accounts, started, hold = Accounts(), asyncio.Semaphore(0), asyncio.Event()
+    user = await accounts.add_user("user")
+    shut_out = AccessRevocation()
+    accounts.changes.subscribe(shut_out.on_change)
+
+    async def wait(request: web.Request) -> web.StreamResponse:
+        started.release()
+        await hold.wait()
+        return json_reply({})
+
+    rows = [*nouns(accounts).routes(), Route("GET", "/wait", wait, RouteAccess.VERIFIED, "Wait")]
+    mine, stolen = await accounts.session(user), await accounts.session(user)
+    async with serving(rows, authenticator=accounts.authenticator, shut_out=shut_out) as client:
+
+        async def get(token: str) -> int:
+            async with client.get("/wait", headers=bearer(token)) as reply:
+                return reply.status
+
+        kept, cut = asyncio.ensure_future(get(mine)), asyncio.ensure_future(get(stolen))
+        async with asyncio.timeout(5):
+            await started.acquire()
+            await started.acquire()
+            jti = accounts.sessions.read(stolen).jti
+            async with client.delete(f"{OWN}/{jti}", headers=bearer(mine)) as reply:
+                assert reply.status == 200
+            assert await cut == 401
+            assert not kept.done()
+            hold.set()
+            assert await kept == 200
