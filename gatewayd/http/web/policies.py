@@ -17,14 +17,15 @@ FRAME_POLICY: Final = (
 
 WORKER_POLICY: Final = "default-src 'none'; connect-src 'self'"
 
-COMMON_HEADERS: Final[Mapping[str, str]] = {
+FILE_HEADERS: Final[Mapping[str, str]] = {"Cross-Origin-Resource-Policy": "same-origin"}
+"""Headers of the files of the page, beside those of every answer of the gateway."""
+
+DOCUMENT_HEADERS: Final[Mapping[str, str]] = {
+    **FILE_HEADERS,
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
 }
-"""Headers of every answer of the page beside its policy."""
+"""Headers of the documents of the page, beside their policy."""
 
 
 @dataclass(frozen=True, slots=True)

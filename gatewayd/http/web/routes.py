@@ -26,7 +26,14 @@ from gatewayd.http.web.assets import (
 from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
 from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant, ViewKind
 from gatewayd.http.web.languages import COOKIE, choose_language
-from gatewayd.http.web.policies import COMMON_HEADERS, CONTENT_POLICY, FRAME_POLICY, WORKER_POLICY, PageRules
+from gatewayd.http.web.policies import (
+    CONTENT_POLICY,
+    DOCUMENT_HEADERS,
+    FILE_HEADERS,
+    FRAME_POLICY,
+    WORKER_POLICY,
+    PageRules,
+)
 from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
@@ -164,7 +171,8 @@ class PageRoutes:
 
     async def _document(self, request: web.Request, document: PageAsset, policy: str) -> web.StreamResponse:
         """Answer a document that browsers ask for again each time."""
-        headers = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING, CONTENT_POLICY: policy}
+        caching = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING}
+        headers = {**DOCUMENT_HEADERS, **caching, CONTENT_POLICY: policy}
         return await self._reply(request, document, headers)
 
     async def _reply(
@@ -177,7 +185,7 @@ class PageRoutes:
             coding = IDENTITY
         # A proxy that changes the coding must not serve one form for the tag of the other.
         tag = f'"{asset.digest}-{coding}"'
-        own = {**COMMON_HEADERS, **headers, hdrs.ETAG: tag}
+        own = {**FILE_HEADERS, **headers, hdrs.ETAG: tag}
         if tag in [given.strip() for given in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]:
             return web.Response(status=304, headers=own)
         if coding != IDENTITY:
