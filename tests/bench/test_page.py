@@ -13,7 +13,7 @@ from tests.page.site import opened_site
 def test_everything_is_measured(tmp_path: Path) -> None:
     try:
         with opened_site(tmp_path) as site, running_browser() as browser:
-            results = measure(site, browser, 1)
+            results = measure(site, browser, 1, pause=0)
     except ChromiumMissingError as error:
         missing("Chromium", str(error))
         raise

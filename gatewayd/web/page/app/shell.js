@@ -1,7 +1,7 @@
 /**
  * The frame of every view: sidebar, the view itself, notices and dialogs.
  */
-import { Dialogs, openDialog } from "#app/core/dialogs";
+import { Dialogs, openModule } from "#app/core/dialogs";
 import { connection } from "#app/core/events";
 import { html, useEffect, useRef, useSignal, useState } from "#app/core/html";
 import { t } from "#app/core/messages";
@@ -11,7 +11,6 @@ import { shortcut } from "#app/core/shortcuts";
 import { Toasts } from "#app/core/toasts";
 import { Outlet } from "#app/outlet";
 import { ADMIN, OPEN } from "#app/routes";
-import { ShortcutList } from "#app/shortcut_list";
 import { IconButton } from "#app/ui/controls";
 import { EmptyState } from "#app/ui/states";
 
@@ -21,7 +20,7 @@ const NARROW = matchMedia("(max-width: 767px)");
 export function Shell() {
   useEffect(() => {
     const removers = [
-      shortcut("mod+/", () => void openDialog(ShortcutList), "common.shortcutList"),
+      shortcut("mod+/", () => void openModule(() => import("#app/shortcut_list"), "ShortcutList"), "common.shortcutList"),
       shortcut("mod+.", () => navigate("/settings"), "common.settings"),
     ];
     return () => removers.forEach((remove) => remove());

@@ -5,6 +5,7 @@ import { signal } from "@preact/signals";
 import { html, useId, useLayoutEffect, useRef, useState } from "#app/core/html";
 import { isComposing } from "#app/core/composing";
 import { t } from "#app/core/messages";
+import { toast } from "#app/core/toasts";
 
 const open = signal([]);
 let count = 0;
@@ -20,6 +21,25 @@ export function openDialog(component, props = {}) {
   return new Promise((resolve) => {
     open.value = [...open.peek(), { id: ++count, component, props, resolve, opener: document.activeElement }];
   });
+}
+
+/**
+ * Shows a component of a module that is loaded when somebody wants it.
+ * @param {() => Promise<object>} loader imports the module
+ * @param {string} name of the component among its exports
+ * @param {object} [props]
+ * @returns {Promise<any>} the answer; undefined when the dialog was dismissed, or could not be loaded
+ */
+export async function openModule(loader, name, props = {}) {
+  let module;
+  try {
+    module = await loader();
+  } catch (error) {
+    reportError(error);
+    toast("error", t("errors.page"), { action: { label: t("common.tryAgain"), run: () => location.reload() } });
+    return undefined;
+  }
+  return openDialog(module[name], props);
 }
 
 /** The open dialogs. */

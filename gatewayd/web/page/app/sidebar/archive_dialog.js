@@ -2,7 +2,6 @@
  * The archived chats, each with the ways back and out.
  */
 import { get } from "#app/core/api";
-import { openDialog } from "#app/core/dialogs";
 import { html, useEffect, useState } from "#app/core/html";
 import { formatRelative, t } from "#app/core/messages";
 import { Link } from "#app/core/router";
@@ -15,10 +14,8 @@ import { EmptyState, ErrorNote, Skeleton } from "#app/ui/states";
 
 const PAUSE_MS = 200;
 
-/** Opens the list. */
-export const openArchive = () => openDialog(ArchiveDialog, { wide: true });
-
-function ArchiveDialog({ titleId, close }) {
+/** The content of the dialog. @param {{titleId: string, close: () => void}} props */
+export function ArchiveDialog({ titleId, close }) {
   const [text, setText] = useState("");
   const [list, setList] = useState({ items: null, isDone: true, error: null });
   const load = async (page, isCurrent = () => true) => {

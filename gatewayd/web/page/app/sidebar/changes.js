@@ -3,14 +3,11 @@
  * once. A failure is told in a notice.
  */
 import { api, del, get, post } from "#app/core/api";
-import { confirmDialog, openDialog, promptDialog } from "#app/core/dialogs";
+import { confirmDialog, openModule, promptDialog } from "#app/core/dialogs";
 import { t } from "#app/core/messages";
 import { location, navigate } from "#app/core/router";
 import { toast } from "#app/core/toasts";
-import { FolderPicker, FolderRemoval } from "#app/sidebar/folder_dialogs";
-import { ShareDialog } from "#app/sidebar/share_dialog";
 import { refreshNow } from "#app/sidebar/state";
-import { TagsDialog } from "#app/sidebar/tags_dialog";
 import { explain } from "#app/ui/states";
 
 /** Does something, tells of its failure, and reads the lists anew. @returns {Promise<boolean>} whether it is done */
@@ -26,6 +23,7 @@ export async function attempt(work) {
   return true;
 }
 
+const folderDialogs = () => import("#app/sidebar/folder_dialogs");
 const chatPath = (chatId) => `/api/v1/chats/${encodeURIComponent(chatId)}`;
 const folderPath = (folderId) => `/api/v1/folders/${encodeURIComponent(folderId)}`;
 
@@ -81,15 +79,15 @@ export const placeChat = (chatId, folderId) =>
 
 /** Asks for the folder of a chat. */
 export async function chooseFolder(chat) {
-  const chosen = await openDialog(FolderPicker, { title: t("sidebar.moveChat", { title: chat.title }) });
+  const chosen = await openModule(folderDialogs, "FolderPicker", { title: t("sidebar.moveChat", { title: chat.title }) });
   if (chosen !== undefined) await placeChat(chat.id, chosen);
 }
 
 /** Shows the link to a chat, or makes one. */
-export const shareChat = (chat) => openDialog(ShareDialog, { chat });
+export const shareChat = (chat) => openModule(() => import("#app/sidebar/share_dialog"), "ShareDialog", { chat });
 
 /** Shows the tags of a chat. */
-export const tagChat = (chat) => openDialog(TagsDialog, { chat });
+export const tagChat = (chat) => openModule(() => import("#app/sidebar/tags_dialog"), "TagsDialog", { chat });
 
 /** Asks for a name and makes a folder. @param {string | null} parentId */
 export async function createFolder(parentId = null) {
@@ -110,7 +108,7 @@ export const moveFolder = (folderId, parentId) =>
 /** Asks for the place of a folder. */
 export async function chooseParent(folder) {
   const title = t("sidebar.moveFolder", { name: folder.name });
-  const chosen = await openDialog(FolderPicker, { title, moved: folder.id });
+  const chosen = await openModule(folderDialogs, "FolderPicker", { title, moved: folder.id });
   if (chosen !== undefined) await moveFolder(folder.id, chosen);
 }
 
@@ -121,6 +119,6 @@ export const expandFolder = (folder, isExpanded) =>
 /** Deletes a folder when the reader agrees, with its chats or without. */
 export async function removeFolder(folder) {
   const chats = await get(`/api/v1/chats/folder/${encodeURIComponent(folder.id)}/list?page=1`).catch(() => []);
-  const answer = await openDialog(FolderRemoval, { folder, count: chats.length });
+  const answer = await openModule(folderDialogs, "FolderRemoval", { folder, count: chats.length });
   if (answer) await attempt(() => del(`${folderPath(folder.id)}?delete_contents=${answer.deleteChats}`));
 }

@@ -3,7 +3,6 @@
  */
 import { get } from "#app/core/api";
 import { isComposing } from "#app/core/composing";
-import { openDialog } from "#app/core/dialogs";
 import { html, useEffect, useRef, useState } from "#app/core/html";
 import { formatRelative, formatTime, t } from "#app/core/messages";
 import { navigate } from "#app/core/router";
@@ -16,12 +15,8 @@ const PAUSE_MS = 200;
 const TOKEN = /^(tag|folder|pinned|archived|shared):/;
 const START = { items: null, isDone: true, error: null };
 
-/** Opens the search, once. */
-export function openSearch() {
-  if (!document.querySelector(".search-dialog")) void openDialog(SearchDialog, { wide: true });
-}
-
-function SearchDialog({ titleId, close }) {
+/** The content of the dialog. @param {{titleId: string, close: () => void}} props */
+export function SearchDialog({ titleId, close }) {
   const [text, setText] = useState("");
   const [found, setFound] = useState(START);
   const list = useRef(null);

@@ -1,18 +1,17 @@
 /**
  * The account at the foot of the sidebar: settings, colours, and what concerns all chats.
  */
-import { openDialog } from "#app/core/dialogs";
+import { openModule } from "#app/core/dialogs";
 import { html } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { theme } from "#app/core/preferences";
 import { navigate } from "#app/core/router";
 import { can, isAdmin, me, signOut } from "#app/core/session";
-import { ShortcutList } from "#app/shortcut_list";
-import { openArchive } from "#app/sidebar/archive_dialog";
-import { exportAll, importChats } from "#app/sidebar/transfer";
 import { Menu } from "#app/ui/menu";
 
 const THEMES = { auto: "contrast", light: "sun", dark: "moon" };
+
+const transfer = (work) => import("#app/sidebar/transfer").then(work).catch(reportError);
 
 /** The menu of the account. */
 export function UserMenu() {
@@ -28,10 +27,10 @@ export function UserMenu() {
       run: () => (theme.value = value),
     })),
     null,
-    { label: t("sidebar.archivedChats"), icon: "archive", run: openArchive },
-    can("chat.import") && { label: t("sidebar.importChats"), icon: "upload", run: importChats },
-    can("chat.export") && { label: t("sidebar.exportChats"), icon: "download", run: exportAll },
-    { label: t("common.shortcutList"), icon: "keyboard", run: () => void openDialog(ShortcutList) },
+    { label: t("sidebar.archivedChats"), icon: "archive", run: () => void openModule(() => import("#app/sidebar/archive_dialog"), "ArchiveDialog", { wide: true }) },
+    can("chat.import") && { label: t("sidebar.importChats"), icon: "upload", run: () => transfer((module) => module.importChats()) },
+    can("chat.export") && { label: t("sidebar.exportChats"), icon: "download", run: () => transfer((module) => module.exportAll()) },
+    { label: t("common.shortcutList"), icon: "keyboard", run: () => void openModule(() => import("#app/shortcut_list"), "ShortcutList") },
     null,
     { label: t("sidebar.signOut"), icon: "log-out", run: signOut },
   ];

@@ -1,6 +1,7 @@
 /**
  * The sidebar: ways to all places, folders, and the chats in the order of their last change.
  */
+import { openModule } from "#app/core/dialogs";
 import { html, useEffect, useRef } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { Link, navigate } from "#app/core/router";
@@ -10,7 +11,6 @@ import { moveFolder, placeChat } from "#app/sidebar/changes";
 import { ChatRows } from "#app/sidebar/chat_rows";
 import { CHAT_TYPE, FOLDER_TYPE, useDropPlace } from "#app/sidebar/dragging";
 import { FolderSection } from "#app/sidebar/folder_section";
-import { openSearch } from "#app/sidebar/search_dialog";
 import { folderOf, folders, followChats, listOf, loadMore, LOOSE, PINNED, refreshNow } from "#app/sidebar/state";
 import { groupByTime } from "#app/sidebar/time_groups";
 import { UserMenu } from "#app/sidebar/user_menu";
@@ -19,6 +19,16 @@ import { ErrorNote, Skeleton } from "#app/ui/states";
 
 /** Distance to the end of the list, in pixels, at which more is read. */
 const AHEAD = 600;
+
+let isSearching = false;
+
+/** Opens the search, once. */
+async function openSearch() {
+  if (isSearching) return;
+  isSearching = true;
+  await openModule(() => import("#app/sidebar/search_dialog"), "SearchDialog", { wide: true });
+  isSearching = false;
+}
 
 /** The sidebar of an account. */
 export default function Sidebar() {
