@@ -12,6 +12,7 @@ from gatewayd.pipeline.runs.control import TaskControl
 from gatewayd.pipeline.runs.executor import RunServices
 from gatewayd.pipeline.runs.interfaces import RunOptions
 from gatewayd.pipeline.runs.message_updates import MessageUpdates
+from gatewayd.pipeline.runs.pictures import PictureSource, StoredPictures
 from gatewayd.pipeline.runs.post_processor import PostProcessing
 from gatewayd.pipeline.runs.service import RunService
 from gatewayd.pipeline.tasks.background import BackgroundWork
@@ -38,6 +39,7 @@ def make_answer_services(
     extensions: ExtensionServices,
     tasks: TaskRegistry,
     room: RunLimiter,
+    files: PictureSource,
 ) -> AnswerServices:
     """Return the services; `RunService.configure` gives them their options."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
@@ -50,7 +52,15 @@ def make_answer_services(
         live.events,
     )
     desk = RunServices(
-        pipeline, live.answers, stores.messages, stores.effects, live.events, tasks, live.deferred, room
+        pipeline,
+        live.answers,
+        stores.messages,
+        stores.effects,
+        live.events,
+        tasks,
+        live.deferred,
+        room,
+        StoredPictures(files),
     )
     return AnswerServices(
         runs=RunService(desk, catalog, stores.chats, chats, after),

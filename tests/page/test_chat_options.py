@@ -1,5 +1,6 @@
 """What goes with a question and what plugins add: tools, filters, collections, buttons, code in the page."""
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,22 @@ def test_code_of_a_plugin_runs_when_the_administrator_allows_it(browser: Browser
         assert page.evaluate("() => localStorage.ran") == "2"
         context.close()
     noise.check()
+
+
+def test_a_picture_is_seen_by_the_model(page: Page, site: Site) -> None:
+    open_new(page)
+    # One pixel.
+    data = base64.b64decode(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
+    )
+    picture = {"name": "dot.png", "mimeType": "image/png", "buffer": data}
+    page.locator("input[type=file]").set_input_files([picture])  # type: ignore[list-item]
+    expect(page.get_by_role("list", name="Goes with the question")).to_contain_text("dot.png")
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    ask(page, "what is it")
+    expect(page.locator(".message.question").get_by_role("img", name="dot.png")).to_be_visible()
+    expect_idle(page)
+    asked = [
+        one.json["messages"][-1]["content"] for one in site.provider.fake.requests if b"image_url" in one.body
+    ]
+    assert asked[-1][1]["image_url"]["url"] == f"data:image/png;base64,{base64.b64encode(data).decode()}"

@@ -25,6 +25,7 @@ from gatewayd.pipeline.runs.interfaces import (
     RunOptions,
 )
 from gatewayd.pipeline.runs.message_builder import MessageBuilder
+from gatewayd.pipeline.runs.pictures import StoredPictures
 from gatewayd.pipeline.runs.post_processor import PostProcessing
 from gatewayd.pipeline.runs.subscriber import RunSubscriber
 from gatewayd.tasks import TaskRegistry
@@ -60,6 +61,7 @@ class RunServices:
     tasks: TaskRegistry
     deferred: DeferredWrites
     limiter: RunLimiter
+    pictures: StoredPictures | None = None
 
 
 class RunExecutor:

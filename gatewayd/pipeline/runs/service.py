@@ -1,9 +1,9 @@
 """Service of runs: answers messages of chats in tasks that are independent of HTTP requests."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
@@ -260,9 +260,12 @@ class RunService:
         question = run_request.user_message
         if question is None:
             raise invalid("cannot accept messages: expected a list", param="messages")
-        stored: Sequence[dict[str, object]] = [{"role": "user", **question}]
+        stored: Sequence[Mapping[str, Any]] = [{"role": "user", **question}]
         if run_start.chat is not None:
             stored = await self._chats.branch(run_request.chat_id, question["id"])
+        if self._services.pictures is not None:
+            warnings = run_start.request.warnings
+            stored = await self._services.pictures.fill(run_start.actor, stored, warnings)
         body["messages"] = to_messages(stored)
         if not body["messages"]:
             raise invalid("cannot accept user_message: it has no content", param="user_message")
