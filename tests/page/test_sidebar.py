@@ -195,6 +195,36 @@ def test_the_search_shows_the_passage(site: Site, owner: Person, tab: Page) -> N
     expect(dialog).to_have_count(0)
 
 
+def test_a_link_leads_to_an_early_message(site: Site, owner: Person, tab: Page) -> None:
+    messages: dict[str, Any] = {}
+    for number in range(250):
+        role, parent = ("assistant", "user")[number % 2 == 0], f"m{number - 1}" if number else None
+        content = f"Message {number}" + " and more" * 30
+        messages[f"m{number}"] = {
+            "id": f"m{number}",
+            "parentId": parent,
+            "role": role,
+            "content": content,
+            "done": True,
+        }
+    messages["other"] = {**messages["m5"], "id": "other", "content": "On another branch"}
+    history = {"messages": messages, "currentId": "m249"}
+    chat_id = site.ok("POST", f"{CHATS}/new", {"chat": {"title": "Long", "history": history}}, owner)["id"]
+    transcript = tab.get_by_role("region", name="Conversation")
+    tab.goto(f"/c/{chat_id}?message=m20")
+    expect(transcript.get_by_text("Message 20 and more")).to_be_in_viewport()
+    expect(tab.locator('[data-id="m20"]')).to_be_focused()
+    expect(row(tab, "Long")).to_be_visible()
+    tab.keyboard.press("Control+k")
+    tab.get_by_role("searchbox", name="Search chats").fill("on another branch")
+    expect(tab.get_by_role("dialog").locator("mark")).to_have_text(["On another branch"])
+    tab.get_by_role("dialog").get_by_role("link", name="Long").click()
+    expect(transcript.get_by_text("On another branch")).to_be_in_viewport()
+    tab.goto(f"/c/{chat_id}?message=gone")
+    expect(tab.get_by_text("The message is no longer in this chat.")).to_be_visible()
+    expect(transcript.get_by_text("Message 249 and more")).to_be_visible()
+
+
 def test_the_overview_of_favourites(site: Site, owner: Person, tab: Page) -> None:
     chat_id = chat(site, owner, "Herons", "<b>Tall</b> birds", favorite=True, model="echo")
     tab.goto("/overview")

@@ -2,6 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useSignal } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { IconButton } from "#app/ui/index";
+import { useLinkedMessage } from "#app/chat/linked_message";
 import { Message } from "#app/chat/message";
 import { ScrollOwner } from "#app/chat/scroll_owner";
 import { newer, newest, older, recounted, shifted } from "#app/chat/window";
@@ -31,6 +32,7 @@ export function Transcript({ store, commands, freshId, isRunning }) {
     if (freshId !== null) owner.current.toEnd();
   }, [freshId]);
   useLayoutEffect(() => owner.current.keepPlace());
+  useLinkedMessage(store, range, owner);
   const edges = useEdges(store, range, owner, scroller);
   const shown = ids.slice(range.value.start, range.value.end);
   const toEnd = () => {
