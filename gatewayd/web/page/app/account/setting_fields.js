@@ -17,7 +17,16 @@ export function SettingField({ setting, kind, options, save, reset, ...rest }) {
   const { name, value, fixed, origin } = setting;
   const [typed, setTyped] = useState(value);
   useEffect(() => setTyped(value), [value]);
-  const { run, busy, error } = useAction((wanted) => save(name, wanted));
+  const { run, busy, error } = useAction(async (wanted) => {
+    setTyped(wanted);
+    try {
+      await save(name, wanted);
+    } catch (failure) {
+      // What was typed stays, to be mended; a switch goes back.
+      if (kind === "switch" || kind === "choice") setTyped(value);
+      throw failure;
+    }
+  });
   const back = useAction(() => reset(name));
   const shared = {
     label: t(`account.settings.${name}.label`),
@@ -33,8 +42,8 @@ export function SettingField({ setting, kind, options, save, reset, ...rest }) {
     keep();
   };
   return html`<div class="setting">
-    ${kind === "switch" && html`<${Switch} ...${shared} checked=${value} disabled=${busy} onChange=${run} />`}
-    ${kind === "choice" && html`<${Select} ...${shared} value=${value} options=${options} disabled=${busy} onChange=${run} />`}
+    ${kind === "switch" && html`<${Switch} ...${shared} checked=${typed} disabled=${busy} onChange=${run} />`}
+    ${kind === "choice" && html`<${Select} ...${shared} value=${typed} options=${options} disabled=${busy} onChange=${run} />`}
     ${kind === "text" && html`<${TextField} ...${shared} value=${typed} onInput=${setTyped} onBlur=${keep} onKeyDown=${onKeyDown} />`}
     ${kind === "lines" && html`<${TextArea} ...${shared} rows=${3} value=${typed} onInput=${setTyped} onBlur=${keep} />`}
     ${!fixed && html`<${Origin} setting=${setting} reset=${back.run} busy=${back.busy} />`}

@@ -101,7 +101,7 @@ export function plural(key, count, slots) {
 }
 
 function find(key) {
-  return key.split(".").reduce((found, name) => found?.[name], words.value);
+  return key.split(".").reduce((found, name) => (found && Object.hasOwn(found, name) ? found[name] : undefined), words.value);
 }
 
 function fill(text, key, slots = {}) {
