@@ -171,7 +171,7 @@ class PageRoutes:
 
     async def _document(self, request: web.Request, document: PageAsset, policy: str) -> web.StreamResponse:
         """Answer a document that browsers ask for again each time."""
-        caching = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING}
+        caching: dict[str, str] = {hdrs.CACHE_CONTROL: REVALIDATED, hdrs.VARY: VARYING}
         headers = {**DOCUMENT_HEADERS, **caching, CONTENT_POLICY: policy}
         return await self._reply(request, document, headers)
 
