@@ -59,7 +59,11 @@ async def site_of(
     headers = TrustedHeaders(NAMES, networks, encoding, accounts.clock)
     replies = SessionReplies(accounts.sessions, accounts.rules, accounts.runtime, CookieOptions())
     by_header = HeaderSignIn(headers, accounts.external.resolve)
-    routes = AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies, by_header)
+
+    async def nowhere(session_id: str, site: str) -> str:
+        return ""
+
+    routes = AuthRoutes(accounts.users, accounts.sign_in, accounts.sign_up, replies, nowhere, by_header)
     site = Site(accounts, None, headers)  # type: ignore[arg-type]
     rows = [*routes.routes(), Route("GET", "/facts", site.facts, RouteAccess.PUBLIC, "Show the facts")]
     async with serving(rows, authenticator=accounts.authenticator, trusted_headers=headers) as client:
