@@ -179,7 +179,9 @@ def make_streaming_routes(services: GatewayServices, edge_services: EdgeServices
         )
 
     admission = RequestAdmission(tuple(settings.trusted_proxies))
-    sockets = SocketRoutes(live.hub, live.calls, identify, services.tasks, admission)
+    headers = edge_services.trusted_headers
+    check = None if headers is None else headers.check
+    sockets = SocketRoutes(live.hub, live.calls, identify, services.tasks, admission, check)
     return StreamingRoutes(events, sockets, AnswerStreams(head_seconds=settings.stream_head_timeout))
 
 

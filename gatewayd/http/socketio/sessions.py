@@ -68,7 +68,7 @@ class SocketServices:
 
 class SocketRoutes:
     """Routes of the connections. `identify` is that of the middleware, so that a revoked account cannot
-    connect."""
+    connect; `check` raises if the request of a connection names another person than the actor."""
 
     def __init__(
         self,
@@ -77,12 +77,14 @@ class SocketRoutes:
         identify: Identify,
         tasks: TaskRegistry,
         admission: RequestAdmission | None = None,
+        check: Callable[[web.Request, Actor], None] | None = None,
     ) -> None:
         self._hub = hub
         self._calls = calls
         self._identify = identify
         self._tasks = tasks
         self._admission = admission or RequestAdmission(())
+        self._check = check
         self._sockets: set[web.WebSocketResponse] = set()
         self._is_open = True
 
@@ -117,6 +119,8 @@ class SocketRoutes:
         self._sockets.add(socket)
 
         def admit(actor: Actor) -> None:
+            if self._check is not None:
+                self._check(request, actor)
             self._admission.count(request, actor.user_id, RequestUse.LISTENER)
 
         doors = SocketServices(self._identify, admit, partial(log_refused, request, "socket without a user"))

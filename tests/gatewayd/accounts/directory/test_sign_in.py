@@ -148,3 +148,10 @@ async def test_a_deactivated_account_is_refused(accounts: Accounts, directory: F
     user = (await sign_in.sign_in("ada", "secret", HERE)).user
     await accounts.users.change(user.id, UserChange(active=False), None)
     assert (await failure(sign_in, password="secret")).code == "deactivated"
+
+
+async def test_an_account_of_scim_with_the_id_of_the_entry_is_the_same(
+    accounts: Accounts, directory: FakeDirectory
+) -> None:
+    made = await accounts.add_user("other", scim={"ldap": {"external_id": "uuid-1"}})
+    assert (await service(accounts, directory).sign_in("ada", "secret", HERE)).user.id == made.id

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from aiohttp import web
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import ErrorKind, GatewayError
@@ -80,7 +81,9 @@ async def is_closed(socket: Socket) -> bool:
 
 @asynccontextmanager
 async def site_of(
-    limits: EventLimits | None = None, known: FakeAuthenticator | None = None
+    limits: EventLimits | None = None,
+    known: FakeAuthenticator | None = None,
+    check: Callable[[web.Request, Actor], None] | None = None,
 ) -> AsyncIterator[Site]:
     inner, tasks = EventSite(limits=limits or EventLimits()), TaskRegistry()
     known = known or FakeAuthenticator(ACTORS)
@@ -89,6 +92,7 @@ async def site_of(
         inner.calls,
         lambda token: known.authenticate(token, "GET", "/ws/socket.io"),
         tasks,
+        check=check,
     )
     async with serving(routes.routes()) as client:
         yield Site(client, inner, routes)
@@ -118,6 +122,20 @@ async def test_a_client_without_a_good_token_stays_and_hears_nothing_until_it_jo
         assert await text(socket) == '438[{"id":"ann","name":"ann"}]'
         await site.emit(2)
         assert (await event(socket))[1]["data"]["data"] == {"n": 2}
+
+
+async def test_a_proxy_that_names_another_person_lets_nobody_join() -> None:
+    def check(request: web.Request, actor: Actor) -> None:
+        if actor.user_id != "bob":
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the session")
+
+    async with site_of(check=check) as site:
+        hers, his = await site.open({"token": "ann"}), await site.open({"token": "bob"})
+        await site.emit(1)
+        await site.emit(2, "bob")
+        assert (await event(his))[1]["data"]["data"] == {"n": 2}
+        await hers.send_str('428["user-join",{"auth":{"token":"ann"}}]')
+        assert await text(hers) == "438[null]"
 
 
 class Failing(FakeAuthenticator):
