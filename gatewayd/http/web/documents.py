@@ -11,7 +11,7 @@ from typing import Final
 
 from gatewayd.http.web.assets import STYLE, PageAsset, PageAssets, suffix_of
 from gatewayd.http.web.languages import direction_of
-from gatewayd.http.web.modules import MAIN, import_map, import_names, needed_files
+from gatewayd.http.web.modules import EARLY, MAIN, import_map, import_names, needed_files
 from gatewayd.http.web.policies import PageRules, page_policy
 
 
@@ -85,6 +85,7 @@ class PageDocuments:
             touch_icon=self._address("icons/icon-192.png"),
             import_map=self._map,
             preloads=preloads,
+            early=self._address(self._names[EARLY]),
             main=self._address(self._names[MAIN]),
         )
 

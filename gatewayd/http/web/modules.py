@@ -10,6 +10,9 @@ from gatewayd.http.web.assets import PageAssets, suffix_of
 MAIN: Final = "#app/main"
 """The module that starts the page."""
 
+EARLY: Final = "#app/core/early"
+"""The module that runs before all others have come."""
+
 STATIC_IMPORT: Final = re.compile(
     r"""(?:^|[;}])\s*(?:import|export)\s*(?:[\w*{][^"'();=]*\bfrom\s*)?["']([^"']+)["']""", re.MULTILINE
 )

@@ -31,6 +31,8 @@ def test_html_has_language_direction_theme_and_name_from_the_server() -> None:
 def test_the_one_inline_script_is_the_import_map_of_the_policy() -> None:
     made = documents()
     text = made.index(PageVariant("en", "auto", ViewKind.CHAT)).data.decode()
+    early, main = (ASSETS.asset(f"app/{name}.js").address for name in ("core/early", "main"))
+    assert re.findall(r'<script type="module" src="([^"]+)"', text) == [early, main]
     (inline,) = re.findall(r"<script(?! type=\"module\" src)[^>]*>(.+?)</script>", text, re.DOTALL)
     assert f"'sha256-{script_hash(inline)}'" in made.policy
     assert "#app/main" in json.loads(inline)["imports"]

@@ -1,6 +1,7 @@
 /**
  * Requests to the gateway with the cookie of the session, and their failures.
  */
+import { early } from "#app/core/early";
 import { readFrames } from "#app/core/sse";
 
 /** A refused or failed request. `status` is 0 when no answer came. */
@@ -55,9 +56,11 @@ export const post = (path, body, options) => api("POST", path, body, options);
 export const del = (path, body, options) => api("DELETE", path, body, options);
 
 async function send(path, options) {
+  const begun = options.method === "GET" ? early.get(path) : undefined;
+  early.delete(path);
   let reply;
   try {
-    reply = await fetch(path, { credentials: "same-origin", ...options });
+    reply = await (begun ?? fetch(path, { credentials: "same-origin", ...options }));
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(String(error.message), { status: 0, code: "unreachable" });
