@@ -77,6 +77,7 @@ class PageDocuments:
             self._common(variant.language),
             theme=variant.theme,
             scheme=SCHEMES[variant.theme],
+            kind=variant.kind.value,
             execute=json.dumps(self._rules.execute),
             own_module=json.dumps("#own/module" in self._names),
             embed_hosts=escape(" ".join(self._rules.embed_hosts)),

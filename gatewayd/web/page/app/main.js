@@ -15,6 +15,7 @@ async function start() {
   for (const [pattern, loader] of ROUTES) route(pattern, loader);
   const root = document.getElementById("app");
   const loads = await Promise.allSettled([loadMessages(), loadSession()]);
+  root.replaceChildren();
   const failed = loads.find((load) => load.status === "rejected");
   if (failed) {
     const again = () => location.reload();
