@@ -34,7 +34,8 @@ It gives the id of the newest event, and the texts of running answers that may n
 class BranchQuery:
     """A page of a branch: at most `limit` messages that end before the message `before`, or at the leaf.
 
-    The branch is the one through the message `through`, or the current one if that is empty.
+    The branch is the current one if `through` is empty or a message of it, else the one through that message
+    and its newest descendants.
     """
 
     through: str = ""
@@ -67,8 +68,11 @@ class ChatBranches:
         """
         chat = await self._access.owned(actor, chat_id)
         tree = await _MessageTree.of(await self._messages.outline(chat_id))
-        leaf = tree.leaf_below(query.through) if query.through else tree.current(chat.current_id)
+        leaf = tree.current(chat.current_id)
         branch, sizes = tree.branch(leaf), await tree.sizes()
+        if query.through and query.through not in branch:
+            leaf = tree.leaf_below(query.through)
+            branch = tree.branch(leaf)
         end = len(branch)
         if query.before:
             if query.before not in branch:

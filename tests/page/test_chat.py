@@ -297,6 +297,57 @@ def test_a_long_chat_is_shown_in_part_and_keeps_the_place(page: Page, site: Site
     expect(answers(page).last).to_contain_text("answer 299")
 
 
+def test_a_message_far_up_is_shown_by_its_address(page: Page, site: Site) -> None:
+    chat_id = stored_chat(site, 200)
+    branch = site.ok("GET", f"/api/v1/chats/{chat_id}/branch?limit=200")["messages"]
+    sought = next(message for message in branch if message["content"] == "question 110")
+    page.goto(f"/c/{chat_id}?message={sought['id']}")
+    message = page.locator(f'.message[data-id="{sought["id"]}"]')
+    expect(message).to_contain_text("question 110")
+    expect(message).to_be_in_viewport()
+    page.get_by_role("button", name="To the newest message").click()
+    expect(answers(page).last).to_contain_text("answer 199")
+
+
+HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=1</script>\"><svg onload=window.ran=1>"
+
+
+def test_nothing_that_a_plugin_tells_runs(page: Page) -> None:
+    open_new(page, "script")
+    source = {"source": {"name": HOSTILE, "url": "javascript:window.ran=1"}, "document": [HOSTILE]}
+    run = {
+        "type": "code_execution",
+        "id": "r",
+        "name": HOSTILE,
+        "code": HOSTILE,
+        "result": {"output": HOSTILE},
+    }
+    files = [{"type": "file", "name": HOSTILE, "url": "javascript:window.ran=1"}]
+    told = {
+        "status": {"description": HOSTILE, "queries": [HOSTILE]},
+        "source": source,
+        "citation": run,
+        "files": {"files": [*files, {"type": "image", "name": HOSTILE, "url": "x"}]},
+        "chat:title": HOSTILE,
+        "chat:tags": [HOSTILE],
+        "notification": {"type": HOSTILE, "content": HOSTILE},
+        "chat:message:follow_ups": {"follow_ups": [HOSTILE]},
+        "chat:message:error": {"error": {"content": HOSTILE}},
+        "message": {"content": f'<details type="tool_calls" name="{HOSTILE}">\n{HOSTILE}</details>{HOSTILE}'},
+    }
+    asked = {"title": HOSTILE, "message": HOSTILE, "placeholder": HOSTILE, "value": HOSTILE}
+    events = [{"emit": {"type": name, "data": data}} for name, data in told.items()]
+    ask(page, steps(*events, {"call": {"type": "input", "data": asked}}))
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(HOSTILE)
+    dialog.get_by_role("button", name="Answer").click()
+    expect_idle(page)
+    answers(page).locator(".source-chip").click()
+    expect(page.get_by_role("dialog").get_by_role("region", name="Passages")).to_contain_text(HOSTILE)
+    assert page.evaluate("() => window.ran") is None
+    assert page.locator("main img[src=x], main script, [onerror], [onload], a[href^=javascript]").count() == 0
+
+
 # Reading ---------------------------------------------------------------------------------------------
 
 

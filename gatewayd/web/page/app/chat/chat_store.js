@@ -7,6 +7,8 @@
 import { get, post } from "#app/core/api";
 import { batch, signal } from "#app/core/html";
 import { onEvent } from "#app/core/events";
+import { t } from "#app/core/messages";
+import { toast } from "#app/core/toasts";
 import { isAfter, isStored, reduceMessage } from "#app/chat/message_state";
 import { announceChange, onChange } from "#app/chat/tabs";
 
@@ -98,6 +100,23 @@ export class ChatStore {
       this.hasEarlier.value = page.has_earlier;
     });
     return page.messages.length;
+  }
+
+  /**
+   * Load the branch of a message as far as that message, or the current branch if the message is gone.
+   * @param {string} id
+   */
+  async loadUntil(id) {
+    await this.load(id);
+    if (this.error.peek()?.status === 404) {
+      this._followsCurrent = true;
+      await this.load();
+      if (this.error.peek() === null) toast("info", t("sidebar.messageGone"));
+      return;
+    }
+    while (this.error.peek() === null && !this.ids.peek().includes(id)) {
+      if ((await this.loadEarlier()) === 0) return;
+    }
   }
 
   /**

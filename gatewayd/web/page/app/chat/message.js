@@ -16,14 +16,14 @@ import { SpeedMeter, reportedRate } from "#app/chat/speed";
 
 /**
  * A message.
- * @param {{message: {value: object}, commands: object, isLeaf: boolean, isFresh: boolean}} props `commands` do what the
+ * @param {{message: {value: object}, commands: object, isLeaf: boolean, isFresh: boolean, isSought?: boolean}} props `commands` do what the
  *   buttons say; a view to read has none but `switchTo`
  */
-export function Message({ message, commands, isLeaf, isFresh }) {
+export function Message({ message, commands, isLeaf, isFresh, isSought }) {
   const shown = message.value;
   const isAnswer = shown.role !== "user";
   const label = isAnswer ? t("chat.answerOf", { name: nameOf(shown) }) : t("chat.yourMessage");
-  const classes = `message ${isAnswer ? "answer" : "question"} ${isFresh ? "fresh" : ""}`;
+  const classes = `message ${isAnswer ? "answer" : "question"} ${isFresh ? "fresh" : ""} ${isSought ? "sought" : ""}`;
   return html`<article class=${classes} data-id=${shown.id} aria-label=${label}>
     ${isAnswer
       ? html`<${Answer} shown=${shown} commands=${commands} isLeaf=${isLeaf} />`

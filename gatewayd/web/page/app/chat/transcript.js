@@ -2,19 +2,19 @@
 import { html, useEffect, useLayoutEffect, useRef, useSignal } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { IconButton } from "#app/ui/index";
-import { useLinkedMessage } from "#app/chat/linked_message";
 import { Message } from "#app/chat/message";
 import { ScrollOwner } from "#app/chat/scroll_owner";
-import { newer, newest, older, recounted, shifted } from "#app/chat/window";
+import { around, newer, newest, older, recounted, shifted } from "#app/chat/window";
 
 const AHEAD = "800px 0px";
 
 /**
  * The transcript.
- * @param {{store: object, commands: object, freshId: string | null, isRunning: boolean}} props `freshId` is the answer to
- *   the question that was just asked: it fills the view, so that the question stands at the top
+ * @param {{store: object, commands: object, freshId: string | null, isRunning: boolean, soughtId?: string}} props
+ *   `freshId` is the answer to the question that was just asked: it fills the view, so that the question stands at the
+ *   top; `soughtId` is a message that is shown instead of the end
  */
-export function Transcript({ store, commands, freshId, isRunning }) {
+export function Transcript({ store, commands, freshId, isRunning, soughtId }) {
   const scroller = useRef(null);
   const content = useRef(null);
   const owner = useRef(null);
@@ -32,7 +32,7 @@ export function Transcript({ store, commands, freshId, isRunning }) {
     if (freshId !== null) owner.current.toEnd();
   }, [freshId]);
   useLayoutEffect(() => owner.current.keepPlace());
-  useLinkedMessage(store, range, owner);
+  useSought(ids, range, owner, soughtId);
   const edges = useEdges(store, range, owner, scroller);
   const shown = ids.slice(range.value.start, range.value.end);
   const toEnd = () => {
@@ -44,7 +44,7 @@ export function Transcript({ store, commands, freshId, isRunning }) {
       <div class="transcript-content" ref=${content} role="log" aria-live="off" aria-label=${t("chat.messages")}>
         <div class="edge" ref=${edges.top}>${store.hasEarlier.value && range.value.start === 0 && t("chat.loadingEarlier")}</div>
         ${shown.map((id) => html`<${Message} key=${id} message=${store.message(id)} commands=${commands}
-          isLeaf=${id === ids.at(-1)} isFresh=${id === freshId} />`)}
+          isLeaf=${id === ids.at(-1)} isFresh=${id === freshId} isSought=${id === soughtId} />`)}
         <div class="edge" ref=${edges.bottom}></div>
       </div>
     </div>
@@ -67,6 +67,28 @@ function useRange(ids, owner) {
     else range.value = newest(now.length);
   }
   return range;
+}
+
+/** Goes to a message as soon as it is loaded, once. */
+function useSought(ids, range, owner, soughtId) {
+  const found = useRef(null);
+  const place = soughtId ? ids.indexOf(soughtId) : -1;
+  useLayoutEffect(() => {
+    if (place < 0 || found.current === soughtId) return;
+    found.current = soughtId;
+    range.value = around(place, ids.length);
+    requestAnimationFrame(() => {
+      owner.current?.toMessage(soughtId);
+      point(soughtId);
+    });
+  }, [place, soughtId]);
+}
+
+/** Points to a message for screen readers and keyboards. */
+function point(id) {
+  const element = document.querySelector(`.transcript [data-id="${CSS.escape(id)}"]`);
+  element?.setAttribute("tabindex", "-1");
+  element?.focus({ preventScroll: true });
 }
 
 /** Shows more messages when an edge of the shown ones comes near. */

@@ -27,7 +27,8 @@ let begun = null;
 
 /** The view. @param {{params: {id?: string}}} props */
 export default function ChatView({ params }) {
-  const store = useStore(params.id);
+  const soughtId = location.value.query.message;
+  const store = useStore(params.id, soughtId);
   const field = useRef(null);
   const freshId = useSignal(null);
   const attachments = useMemo(() => new Attachments(), [params.id]);
@@ -53,14 +54,14 @@ export default function ChatView({ params }) {
       chosen.modelId.value = id;
       rememberModel(id);
     }} />
-    <${ChatBody} store=${store} commands=${commands} freshId=${freshId.value} isRunning=${isRunning} isEmpty=${isEmpty} />
+    <${ChatBody} store=${store} commands=${commands} freshId=${freshId.value} soughtId=${soughtId} isRunning=${isRunning} isEmpty=${isEmpty} />
     ${store && html`<${Announcer} store=${store} isRunning=${isRunning} />`}
     <${Composer} draftKey=${params.id ?? NEW_DRAFT} model=${model} attachments=${attachments} chosen=${chosen} field=${field}
       isRunning=${isRunning} onSend=${view.send} onStop=${() => stop(store.id)} onEditLast=${editLast} />
   </div>`;
 }
 
-function useStore(id) {
+function useStore(id, soughtId) {
   const store = useMemo(() => {
     if (id === undefined) return null;
     if (begun?.store.id === id) return begun.store;
@@ -69,9 +70,12 @@ function useStore(id) {
   useEffect(() => {
     if (store === null) return undefined;
     // What was begun here is known, and has events that are not stored.
-    if (store.head.peek() === null) store.load();
+    if (store.head.peek() === null && !soughtId) store.load();
     return () => store.close();
   }, [store]);
+  useEffect(() => {
+    if (store !== null && soughtId) store.loadUntil(soughtId);
+  }, [store, soughtId]);
   return store;
 }
 
@@ -153,11 +157,12 @@ function titleOf(head) {
   return !head?.title || head.title === UNTITLED ? t("chat.newChat") : head.title;
 }
 
-function ChatBody({ store, commands, freshId, isRunning, isEmpty }) {
+function ChatBody({ store, commands, freshId, soughtId, isRunning, isEmpty }) {
   if (store?.error.value) return html`<div class="view"><${ErrorNote} error=${store.error.value} retry=${() => store.load()} /></div>`;
   if (isEmpty) return html`<div class="welcome"><p class="welcome-text">${t("chat.welcome", { name: config.value.name })}</p></div>`;
   if (store.head.value === null) return html`<div class="view"><${Skeleton} lines=${6} /></div>`;
-  return html`<${Transcript} key=${store.id} store=${store} commands=${commands} freshId=${freshId} isRunning=${isRunning} />`;
+  return html`<${Transcript} key=${store.id} store=${store} commands=${commands} freshId=${freshId} soughtId=${soughtId}
+    isRunning=${isRunning} />`;
 }
 
 function useShortcuts(current) {

@@ -45,11 +45,16 @@ async def test_pages_of_another_branch(site: ChatSite) -> None:
     chat_id = await tree(site, **FORKED)
     page = await site.ok("GET", f"/{chat_id}/branch?through=b&limit=2")
     assert ([each["id"] for each in page["messages"]], page["has_earlier"]) == (["b", "c"], True)
+    # A message of the current branch does not lead away from it.
+    page = await site.ok("GET", f"/{chat_id}/branch?through=a")
+    assert page["leaf_id"] == "e"
     page = await site.ok("GET", f"/{chat_id}/branch?through=c&before=b&limit=2")
     assert ([each["id"] for each in page["messages"]], page["has_earlier"]) == (["a"], False)
 
 
-@pytest.mark.parametrize("query", ["through=x", "before=c", "through=%00", "through=b&before=e"])
+@pytest.mark.parametrize(
+    "query", ["through=x", "before=c", "through=%00", "through=b&before=e", "through=a&before=b"]
+)
 async def test_a_message_outside_the_branch(site: ChatSite, query: str) -> None:
     chat_id = await tree(site, **FORKED)
     assert (await site.call("GET", f"/{chat_id}/branch?{query}"))[0] == 404
