@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiohttp import web
 
@@ -21,12 +21,20 @@ from gatewayd.http.schemas import answers, either
 TAG: Final = "providers"
 
 
+class ListedSources(SourceStates, Protocol):
+    """The sources with their models; implemented by the catalogue."""
+
+    async def list_all(self) -> Sequence[object]:
+        """Return all models, after a short wait for sources that have not answered yet."""
+        ...
+
+
 class ProviderFormRoutes:
     """Routes that show, replace and test the providers of each family."""
 
-    def __init__(self, providers: ManagedProviders, states: SourceStates) -> None:
+    def __init__(self, providers: ManagedProviders, sources: ListedSources) -> None:
         self._providers = providers
-        self._states = states
+        self._sources = sources
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -50,6 +58,8 @@ class ProviderFormRoutes:
     async def replace(self, family: ProviderFamily, request: web.Request) -> web.StreamResponse:
         """The body of the reply -> the family with its new providers, which are used at once.
 
+        New providers have up to two seconds to list their models, so that the reply tells whether they work.
+
         A masked key keeps the stored one, unless the host is new. Providers of the settings may be left out,
         and cannot be changed (409). With `revision`, a change since then is a 409.
         """
@@ -64,6 +74,7 @@ class ProviderFormRoutes:
                 "providers": [{"name": each.name, "url": each.base_url} for each in own],
             },
         )
+        await self._sources.list_all()
         return self._render(changed)
 
     @answers(administration.provider_offer)
@@ -80,7 +91,7 @@ class ProviderFormRoutes:
         return json_reply(shown if offer.version is None else {**shown, "version": offer.version})
 
     def _render(self, form: ProviderForm) -> web.Response:
-        states = {str(each["name"]): each for each in self._states.source_states()}
+        states = {str(each["name"]): each for each in self._sources.source_states()}
         return json_reply(render_form(form, states, self._providers.problems()))
 
 

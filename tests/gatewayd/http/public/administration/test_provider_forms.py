@@ -29,10 +29,17 @@ ROWS = [
 
 
 class States:
-    """The state of one source."""
+    """The state of one source, which has models once they were waited for."""
+
+    def __init__(self) -> None:
+        self.models = 0
+
+    async def list_all(self) -> Sequence[object]:
+        self.models = 3
+        return ()
 
     def source_states(self) -> Sequence[Mapping[str, object]]:
-        return [{"name": "acme", "models": 3, "problem": None}]
+        return [{"name": "acme", "models": self.models, "problem": None}]
 
 
 @asynccontextmanager
@@ -65,7 +72,7 @@ async def test_providers_are_shown_with_masked_keys_and_their_origin() -> None:
     assert "file-key" not in str(shown)
     first, second = shown["OPENAI_API_CONFIGS"].values()
     assert (first["locked_by"], first["origin"]) == ("file /etc/gatewayd.toml line 3", "settings")
-    assert (second["locked_by"], second["models"]) == (None, 3)
+    assert (second["locked_by"], second["models"]) == (None, 0)
 
 
 async def test_what_was_shown_can_be_sent_back_with_a_change(caplog: pytest.LogCaptureFixture) -> None:
@@ -76,6 +83,7 @@ async def test_what_was_shown_can_be_sent_back_with_a_change(caplog: pytest.LogC
         shown["OPENAI_API_KEYS"].append("new-key")
         status, changed = await ask(client, "POST", "/openai/config/update", shown)
         assert (status, changed["revision"]) == (200, 2)
+        assert changed["OPENAI_API_CONFIGS"]["1"]["models"] == 3
         assert [each.key for each in store.stored.providers] == ["held-key", "new-key"]
         status, refused = await ask(client, "POST", "/openai/config/update", shown)
         assert (status, refused["error"]["param"]) == (409, "revision")
