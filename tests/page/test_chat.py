@@ -229,7 +229,7 @@ def test_a_file_is_attached_and_cited(page: Page) -> None:
     page.locator("input[type=file]").set_input_files([file])  # type: ignore[list-item]
     chosen = page.get_by_role("list", name="Goes with the question")
     expect(chosen).to_contain_text("birds.txt")
-    expect(chosen.get_by_role("progressbar")).to_have_count(0)
+    expect(chosen.get_by_role("progressbar")).to_have_count(0, timeout=20_000)
     ask(page, "Where does the heron stand?")
     expect(page.locator(".message.question").get_by_role("link", name="birds.txt")).to_be_visible()
     answers(page).get_by_role("button", name="birds.txt").click()

@@ -1,13 +1,12 @@
 """Every event of gatewayd-plugins(7), EVENTS as a reader sees it, sent by a scripted plugin."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.page.browser import Noise, new_context
 from tests.page.chat_actions import answers, ask, expect_idle, open_new
 from tests.page.conftest import NewContext
 from tests.page.site import Site, steps
@@ -93,33 +92,38 @@ EVENTS: dict[str, tuple[list[dict[str, Any]], Callable[[Page], None]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def told(browser: Browser, site: Site) -> Iterator[Page]:
-    """Return one tab for all events; each goes to a new chat in it."""
-    noise = Noise()
-    context = new_context(browser, noise, base_url=site.url)
-    site.sign_in(context)
-    page = context.new_page()
+ROWS = (
+    ("status",),
+    ("chat:completion",),
+    ("message", "chat:message:delta"),
+    ("replace", "chat:message"),
+    ("files", "chat:message:files"),
+    ("chat:title", "chat:title, bare"),
+    ("chat:tags", "chat:tags, object"),
+    ("source", "citation"),
+    ("notification",),
+    ("chat:message:favorite",),
+    ("chat:message:error",),
+    ("chat:message:follow_ups",),
+)
+"""The rows of the table of events, each with its other names."""
+
+
+@pytest.mark.parametrize("names", ROWS, ids=" ".join)
+def test_a_row_is_seen(page: Page, site: Site, names: tuple[str, ...]) -> None:
     open_new(page, "script")
-    yield page
-    context.close()
-    noise.check()
-
-
-@pytest.mark.parametrize("name", EVENTS)
-def test_an_event_is_seen(told: Page, site: Site, name: str) -> None:
-    page = told
-    sent, look = EVENTS[name]
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+Shift+O")
-    expect(page.locator(".message")).to_have_count(0)
-    # The text at the end would replace what the events wrote.
-    ask(page, steps(*sent, {"wait": f"event {name}"}))
-    if name == "chat:message:follow_ups":
+    for name in names:
+        sent, look = EVENTS[name]
+        page.keyboard.press("Escape")
+        page.keyboard.press("Control+Shift+O")
+        expect(page.locator(".message")).to_have_count(0)
+        # The text at the end would replace what the events wrote.
+        ask(page, steps(*sent, {"wait": f"event {name}"}))
+        if name == "chat:message:follow_ups":
+            site.go_on(f"event {name}")
+            expect_idle(page)
+        look(page)
         site.go_on(f"event {name}")
-        expect_idle(page)
-    look(page)
-    site.go_on(f"event {name}")
 
 
 def test_statuses_are_folded_and_hidden_ones_are_not_shown(page: Page) -> None:
