@@ -1,7 +1,5 @@
 """Every view: axe finds nothing serious in both themes, keys reach everything, a narrow window is enough."""
 
-from typing import Any
-
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -35,18 +33,7 @@ FOCUSED = """() => {
 }"""
 
 
-def view_parameters() -> list[Any]:
-    return [
-        pytest.param(
-            view,
-            id=view.pattern,
-            marks=[] if view.exists else pytest.mark.skip(reason=f"{view.module} is not made yet"),
-        )
-        for view in routes()
-    ]
-
-
-@pytest.fixture(params=view_parameters())
+@pytest.fixture(params=routes(), ids=lambda view: view.pattern)
 def opened(request: pytest.FixtureRequest, contexts: NewContext, site: Site) -> Page:
     """Return a tab with each view in turn, when it has shown what it shows first."""
     view: View = request.param

@@ -46,11 +46,6 @@ class View:
     pattern: str
     module: str
 
-    @property
-    def exists(self) -> bool:
-        """Whether the module is there."""
-        return (APP.parent / f"{self.module}.js").exists()
-
 
 def routes() -> list[View]:
     """Return the routes of the page, the parts of the settings among them, and an address without a view."""

@@ -53,10 +53,8 @@ menu({ label: t("sidebar.import") && { label: t("sidebar.export") } });
 
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_import_what_exists_by_name(module: str) -> None:
-    """The routes name views, which are checked when all of them are there."""
     text = SOURCES[module].decode()
-    dynamic = [] if module == "app/routes.js" else DYNAMIC_IMPORT.findall(text)
-    for name in [*STATIC_IMPORT.findall(text), *dynamic]:
+    for name in [*STATIC_IMPORT.findall(text), *DYNAMIC_IMPORT.findall(text)]:
         assert name in {*NAMES, "#own/module"}, f"{module} imports {name}"
 
 
