@@ -115,6 +115,8 @@ def test_folders_by_drag_and_by_keyboard(site: Site, owner: Person, tab: Page) -
     expect(folder_row(tab, "Birds").get_by_role("link", name="Herons")).to_be_visible()
     folder_row(tab, "Water").drag_to(folder_row(tab, "Birds").locator(".folder-head"))
     expect(folder_row(tab, "Water")).to_have_attribute("data-depth", "1")
+    row(tab, "Herons").drag_to(tab.get_by_role("heading", name="Chats"))
+    expect(tab.get_by_role("region", name="Chats").get_by_role("link")).to_have_text(["Herons"])
     # The same by keyboard: the chat into the inner folder, and out of all.
     button = row(tab, "Herons").get_by_role("button", name="Menu of Herons")
     button.focus()

@@ -6,6 +6,7 @@ import { confirmDialog, openDialog } from "#app/core/dialogs";
 import { html, useEffect, useState } from "#app/core/html";
 import { plural, t } from "#app/core/messages";
 import { Link, navigate } from "#app/core/router";
+import { useTitle } from "#app/core/title";
 import { attempt, collectionPath, send } from "#app/documents/addresses";
 import { CollectionForm } from "#app/documents/collection_form";
 import { Files } from "#app/documents/files";
@@ -26,6 +27,7 @@ export function CollectionView({ id }) {
     setError(null);
   }, setError);
   useEffect(() => void load(), [id]);
+  useTitle(collection?.name ?? t("common.documents"));
   const tabs = [
     { id: "files", label: t("documents.filesTab"), content: () => html`<${Files} collection=${collection} onChange=${load} />` },
     { id: "search", label: t("documents.searchTab"), content: () => html`<${PassageSearch} collection=${collection} />` },

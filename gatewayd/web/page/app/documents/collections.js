@@ -7,6 +7,7 @@ import { html, useEffect, useState } from "#app/core/html";
 import { formatRelative, formatTime, plural, t } from "#app/core/messages";
 import { Link, navigate } from "#app/core/router";
 import { can, me } from "#app/core/session";
+import { useTitle } from "#app/core/title";
 import { COLLECTIONS } from "#app/documents/addresses";
 import { CollectionForm } from "#app/documents/collection_form";
 import { isPublic } from "#app/documents/grants";
@@ -43,6 +44,7 @@ export function CollectionList() {
     setQuery(text);
     setPage(1);
   };
+  useTitle(t("common.documents"));
   const isEmpty = list.items?.length === 0;
   return html`<div class="view">
     <div class="view-head">

@@ -6,6 +6,7 @@ import { onEvent } from "#app/core/events";
 import { html, useEffect, useState } from "#app/core/html";
 import { formatRelative, formatTime, t } from "#app/core/messages";
 import { Link } from "#app/core/router";
+import { useTitle } from "#app/core/title";
 import { attempt } from "#app/sidebar/changes";
 import { PAGE_SIZE } from "#app/sidebar/state";
 import { Button, Icon } from "#app/ui/controls";
@@ -41,6 +42,7 @@ export default function Overview() {
       removers.forEach((remove) => remove());
     };
   }, []);
+  useTitle(t("sidebar.favourites"));
   return html`<div class="view overview">
     <div class="view-head"><h1>${t("sidebar.favourites")}</h1></div>
     <${ErrorNote} error=${list.error} retry=${() => load(1)} />
