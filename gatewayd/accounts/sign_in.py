@@ -187,6 +187,10 @@ class SignIn:
             raise invalid(f"cannot {what}: the present password is wrong", param="password")
         self._by_session_user.forget(who.user_id)
 
+    async def has_password(self, user_id: str) -> bool:
+        """Tell whether an account has a password."""
+        return await self._users.find_password_hash(user_id) is not None
+
     def issue_device_cookie(self, user: User) -> str:
         """Return a new device cookie for the browser in which this user has just signed in."""
         return self._guard.issue_device_cookie(user.email)

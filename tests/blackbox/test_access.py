@@ -164,6 +164,7 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         ("POST", f"{AUTHS}/ldap"),
         ("POST", f"{AUTHS}/signup"),
         ("POST", f"{AUTHS}/invitations/accept"),
+        ("POST", f"{AUTHS}/invitations/show"),
         ("POST", f"{AUTHS}/link"),
         ("POST", f"{AUTHS}/signout"),
         ("GET", f"{AUTHS}/signout"),

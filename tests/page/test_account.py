@@ -202,6 +202,9 @@ def test_providers_are_unlinked_after_a_confirmation(tab: Page) -> None:
             route.fulfill(json=True)
 
     def confirm(route: Route) -> None:
+        if route.request.method == "GET":
+            route.fulfill(json={"is_fresh": False, "has_password": True})
+            return
         asked.append(route.request.post_data_json)
         route.fulfill(json=True)
 
@@ -217,6 +220,36 @@ def test_providers_are_unlinked_after_a_confirmation(tab: Page) -> None:
     ask.get_by_role("button", name="Confirm").click()
     expect(providers.get_by_text("Linked")).to_have_count(0)
     assert asked == ["unlink", {"password": PASSWORD}, "unlink"]
+
+
+def test_an_account_of_a_provider_has_no_password_to_change(tab: Page) -> None:
+    row = {
+        "provider": "company",
+        "label": "Company",
+        "linked": False,
+        "linked_at": None,
+        "subject_hint": "",
+        "email": "",
+    }
+    offered = {"providers": {"company": "Company"}, "auto_redirect": False}
+    gone: list[str] = []
+    tab.route("**/api/config", lambda route: route.fulfill(json={**route.fetch().json(), "oauth": offered}))
+    tab.route(f"**{AUTHS}/identities", lambda route: route.fulfill(json=[row]))
+    tab.route(
+        f"**{AUTHS}/confirm", lambda route: route.fulfill(json={"is_fresh": False, "has_password": False})
+    )
+    tab.route("**/oauth/**", lambda route: gone.append(route.request.url))
+    tab.reload()
+    expect(
+        tab.get_by_text("The account has no password: you sign in by an identity provider.")
+    ).to_be_visible()
+    expect(tab.get_by_label("Present password")).to_have_count(0)
+    tab.get_by_role("button", name="Link Company").click()
+    question = tab.get_by_role("dialog", name="Confirm that it is you")
+    expect(question).to_contain_text("Sign out and sign in again")
+    question.get_by_role("button", name="Cancel").click()
+    expect(question).to_have_count(0)
+    assert gone == []
 
 
 def test_language_and_colours_stay(contexts: NewContext, axe: str) -> None:

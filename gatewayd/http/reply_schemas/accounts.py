@@ -113,6 +113,11 @@ def identity() -> dict[str, Any]:
     )
 
 
+def confirmation() -> dict[str, Any]:
+    """Return the schema of the confirmation of a session."""
+    return record(is_fresh=BOOLEAN, has_password=BOOLEAN)
+
+
 def added_account() -> dict[str, Any]:
     """Return the schema of an account that an administrator created, with a token for it."""
     return extended(account, token=TEXT, token_type={"const": "Bearer"})

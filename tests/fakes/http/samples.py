@@ -121,6 +121,7 @@ SAMPLES: dict[Row, Sample] = {
     ("POST", f"{AUTHS}/update/profile"): plain(f"{AUTHS}/update/profile", {"name": "New"}),
     ("POST", f"{AUTHS}/update/timezone"): plain(f"{AUTHS}/update/timezone", {"timezone": "UTC"}),
     ("GET", f"{AUTHS}/identities"): plain(f"{AUTHS}/identities"),
+    ("GET", f"{AUTHS}/confirm"): plain(f"{AUTHS}/confirm"),
     ("GET", f"{AUTHS}/sessions"): plain(f"{AUTHS}/sessions"),
     ("POST", f"{AUTHS}/sessions/end_others"): plain(f"{AUTHS}/sessions/end_others", {}),
     ("GET", f"{AUTHS}/invitations"): plain(f"{AUTHS}/invitations"),
@@ -133,6 +134,10 @@ SAMPLES: dict[Row, Sample] = {
     ("GET", f"{AUTHS}/admin/details"): plain(f"{AUTHS}/admin/details"),
     ("GET", f"{AUTHS}/admin/config"): plain(f"{AUTHS}/admin/config"),
     ("POST", f"{AUTHS}/admin/config"): plain(f"{AUTHS}/admin/config", {"SHOW_ADMIN_DETAILS": True}),
+    ("GET", f"{AUTHS}/admin/config/origins"): plain(f"{AUTHS}/admin/config/origins"),
+    ("POST", f"{AUTHS}/admin/config/reset"): plain(
+        f"{AUTHS}/admin/config/reset", {"names": ["SHOW_ADMIN_DETAILS"]}
+    ),
     ("GET", f"{USERS}/"): plain(f"{USERS}/"),
     ("GET", f"{USERS}/all"): plain(f"{USERS}/all"),
     ("GET", f"{USERS}/search"): plain(f"{USERS}/search"),
@@ -174,6 +179,7 @@ SAMPLES: dict[Row, Sample] = {
         None,
     ),
     ("GET", GROUPS + "/id/{id}/export"): with_group(GROUPS + "/id/{id}/export"),
+    ("GET", GROUPS + "/id/{id}/members"): with_group(GROUPS + "/id/{id}/members"),
     ("POST", GROUPS + "/id/{id}/users"): with_group(GROUPS + "/id/{id}/users", {}),
     ("POST", GROUPS + "/id/{id}/update"): with_group(GROUPS + "/id/{id}/update", {"description": "d"}),
     ("POST", GROUPS + "/id/{id}/users/add"): with_group(GROUPS + "/id/{id}/users/add", {"user_ids": []}),

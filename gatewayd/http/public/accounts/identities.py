@@ -58,6 +58,14 @@ class IdentityRoutes:
                 tag="auths",
             ),
             Route(
+                "GET",
+                f"{PREFIX}/confirm",
+                self.show_confirmation,
+                own,
+                "Show whether the session is confirmed",
+                tag="auths",
+            ),
+            Route(
                 "POST",
                 f"{PREFIX}/confirm",
                 self.confirm,
@@ -92,6 +100,20 @@ class IdentityRoutes:
         note_change(request, caller.user.email, values)
         await self._links.revoke(removed)
         return json_reply(data=True)
+
+    @answers(accounts.confirmation)
+    async def show_confirmation(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"is_fresh", "has_password"}`.
+
+        `is_fresh` is true for a session that began or was confirmed at most ten minutes ago. An account
+        without a password can only sign in again.
+        """
+        caller = actor(request)
+        body = {
+            "is_fresh": caller.jti is not None and await self._sessions.is_fresh(caller.jti),
+            "has_password": await self._sign_in.has_password(caller.user_id),
+        }
+        return json_reply(body, headers=NO_STORE)
 
     @answers(TRUE)
     async def confirm(self, request: web.Request) -> web.StreamResponse:

@@ -2,7 +2,7 @@
  * Settings > Account: profile, password, API keys, sessions, and the providers of the account.
  */
 import { Section } from "#app/account/frames";
-import { Form, PasswordField, fieldProblem, otherProblem, useAction } from "#app/account/forms";
+import { Form, PasswordField, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
 import { Identities } from "#app/account/identities";
 import { Keys } from "#app/account/keys";
 import { PictureField } from "#app/account/picture";
@@ -43,7 +43,16 @@ function Profile() {
   <//>`;
 }
 
+/** An account of a provider alone has no password to change. */
 function Password() {
+  const { value } = useResource("/api/v1/auths/confirm");
+  if (value?.has_password === false) {
+    return html`<${Section} title=${t("account.password.title")} text=${t("account.password.none")} />`;
+  }
+  return html`<${PasswordForm} />`;
+}
+
+function PasswordForm() {
   const [present, setPresent] = useState("");
   const [wanted, setWanted] = useState("");
   const { run, busy, error } = useAction(async () => {

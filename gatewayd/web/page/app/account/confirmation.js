@@ -1,9 +1,12 @@
 /**
  * Changes that need a fresh session: the gateway asks for the password of an older one.
  */
-import { ApiError, post } from "#app/core/api";
-import { promptDialog } from "#app/core/dialogs";
+import { ApiError, get, post } from "#app/core/api";
+import { confirmDialog, promptDialog } from "#app/core/dialogs";
 import { t } from "#app/core/messages";
+import { signOut } from "#app/core/session";
+
+const PATH = "/api/v1/auths/confirm";
 
 /**
  * Does something that needs a fresh session; asks for the password when the gateway says so.
@@ -16,15 +19,24 @@ export async function confirmed(action) {
     return await action();
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "confirmation_needed") throw error;
-    const password = await askPassword();
-    if (!password) throw error;
-    await post("/api/v1/auths/confirm", { password });
+    if (!(await confirmSession())) throw error;
     return action();
   }
 }
 
-/** Asks for the password of the account. @returns {Promise<string | null>} */
-export function askPassword() {
-  const question = { title: t("account.identities.confirmTitle"), text: t("account.identities.confirmText"), masked: true };
-  return promptDialog({ ...question, verb: t("account.identities.confirm") });
+/** Makes the session fresh, by the password where it is needed; resolves to whether it is. @returns {Promise<boolean>} */
+export async function confirmSession() {
+  const state = await get(PATH);
+  if (state.is_fresh) return true;
+  const title = t("account.identities.confirmTitle");
+  if (!state.has_password) {
+    const question = { title, text: t("account.identities.signInAgain"), verb: t("signin.signOut") };
+    if (await confirmDialog(question)) await signOut();
+    return false;
+  }
+  const text = t("account.identities.confirmText");
+  const password = await promptDialog({ title, text, masked: true, verb: t("account.identities.confirm") });
+  if (!password) return false;
+  await post(PATH, { password });
+  return true;
 }

@@ -1,11 +1,11 @@
 /**
  * The providers by which the account can sign in: link and unlink.
  */
-import { askPassword, confirmed } from "#app/account/confirmation";
+import { confirmSession, confirmed } from "#app/account/confirmation";
 import { Section } from "#app/account/frames";
 import { useAction, useResource } from "#app/account/forms";
 import { moment } from "#app/account/keys";
-import { del, post } from "#app/core/api";
+import { del } from "#app/core/api";
 import { confirmDialog } from "#app/core/dialogs";
 import { html } from "#app/core/html";
 import { t } from "#app/core/messages";
@@ -26,9 +26,7 @@ export function Identities() {
   });
   const link = useAction(async (one) => {
     // Linking leaves the page, so the session is confirmed before.
-    const password = await askPassword();
-    if (password === null) return;
-    if (password) await post("/api/v1/auths/confirm", { password });
+    if (!(await confirmSession())) return;
     const back = encodeURIComponent("/settings/account");
     window.location.assign(`/oauth/${encodeURIComponent(one.provider)}/login?link=true&redirect=${back}`);
   });

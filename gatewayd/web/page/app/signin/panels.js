@@ -38,8 +38,9 @@ export function RefusalNote({ code }) {
 /** Why the gateway refused a form, in the words of the reader. @param {{error: any}} props */
 export function SignInError({ error }) {
   if (!error) return null;
-  const key = `signin.codes.${error.status === 429 ? "too_many" : error.code}`;
-  if (!hasText(key)) return html`<${ErrorNote} error=${error} />`;
+  const code = error.status === 429 ? "too_many" : error.code;
+  const key = [`signin.codes.${code}`, `signin.refusals.${code}`].find(hasText);
+  if (!key) return html`<${ErrorNote} error=${error} />`;
   const until = formatRelative(Date.now() / 1000 + (error.retryAfter ?? 60));
   return html`<div class="error-note" role="alert"><${Icon} name="circle-alert" />
     <div><p>${t(key, { when: until })}</p></div></div>`;

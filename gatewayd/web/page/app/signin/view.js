@@ -95,7 +95,7 @@ function Forms({ hasForm, hasDirectory, onDone }) {
   if (!hasDirectory) return hasForm ? password() : null;
   if (!hasForm) return directory();
   const tabs = [
-    { id: "directory", label: t("signin.byDirectory"), content: directory },
+    { id: "directory", label: config.value.ldap?.label || t("signin.byDirectory"), content: directory },
     { id: "password", label: t("signin.byPassword"), content: password },
   ];
   return html`<${Tabs} label=${t("signin.ways")} tabs=${tabs} value=${chosen} onChange=${setChosen} />`;

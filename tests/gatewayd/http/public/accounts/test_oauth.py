@@ -610,6 +610,19 @@ async def test_a_link_begins_on_the_own_page_in_a_fresh_session(site: OAuthSite)
     assert await site.sign_in() == "/"
 
 
+async def test_a_client_learns_whether_and_how_the_session_can_be_confirmed(site: OAuthSite) -> None:
+    path, accounts = "/api/v1/auths/confirm", site.accounts
+    eve = await accounts.add_user("eve")
+    headers = bearer(await accounts.session(eve))
+    reply = await site.client.get(path, headers=headers)
+    assert await reply.json() == {"is_fresh": True, "has_password": False}
+    accounts.time += 601
+    await accounts.users_store.set_password_hash(eve.id, "hash:secret")
+    reply = await site.client.get(path, headers=headers)
+    assert await reply.json() == {"is_fresh": False, "has_password": True}
+    assert (await site.client.get(path)).status == 401
+
+
 async def test_a_link_belongs_to_the_session_that_began_it(site: OAuthSite) -> None:
     eve = await site.accounts.add_user("eve")
     browser = site.browser()
