@@ -60,9 +60,9 @@ class ChatBranchRoutes:
     async def page(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"chat", "messages", "leaf_id", "has_earlier", "count", "event_id"}`, oldest message first.
 
-                The branch leads from the first message to the current one or, if `?through=` is elsewhere, through
+        The branch leads from the first message to the current one or, if `?through=` is elsewhere, through
         that message and its newest descendants. The page holds the last messages of it, or those before
-                `?before=`. Messages have `siblingIds` and `descendantCount`. They have the effects of the events up
+        `?before=`. Messages have `siblingIds` and `descendantCount`. They have the effects of the events up
         to `event_id` and of no later one. 404 for an unknown chat or message.
         """
         query = request.query
