@@ -267,7 +267,7 @@ def test_the_view_follows_the_answer_until_the_reader_scrolls_up(page: Page, sit
     page.wait_for_timeout(100)
     before = top_of(page)
     site.go_on("scroll 1")
-    page.wait_for_function("() => document.querySelector('.prose').textContent.length > 700")
+    page.wait_for_function("() => document.querySelector('.prose').textContent.length > 500")
     assert abs(top_of(page) - before) < 2
     page.get_by_role("button", name="To the newest message").click()
     wait_until(lambda: transcript.evaluate(at_end), "the end")
