@@ -84,7 +84,8 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
     elif row.invites:
         operation["requestBody"] = {"content": {"multipart/form-data": {"schema": _form_schema()}}}
     elif row.takes and row.method in {"POST", "PUT", "PATCH"}:
-        operation["requestBody"] = {"content": {media_type: {"schema": {"type": "object"}}}}
+        taken = media_type if row.dialect is RouteDialect.SCIM else row.takes[0]
+        operation["requestBody"] = {"content": {taken: {"schema": {"type": "object"}}}}
     if row.access is not RouteAccess.PUBLIC:
         operation["security"] = _credentials(row.access)
     return operation

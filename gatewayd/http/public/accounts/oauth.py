@@ -20,9 +20,9 @@ from gatewayd.accounts.identity.records import RefusalCode
 from gatewayd.accounts.identity.token_exchange import TokenExchange
 from gatewayd.accounts.records import Actor, CredentialKind, SessionOrigin, SignInMethod
 from gatewayd.accounts.sessions import Sessions
-from gatewayd.errors import ErrorKind, GatewayError, not_found, shorten
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found, shorten
 from gatewayd.http.audit import audit_session, note_change
-from gatewayd.http.body import json_reply, read_bytes, read_model
+from gatewayd.http.body import read_bytes, read_model
 from gatewayd.http.context import base_url, client_address, find_actor
 from gatewayd.http.origins import FETCH_SITE, OWN_FETCH_SITES
 from gatewayd.http.public.accounts.session_replies import NO_STORE, SessionReplies
@@ -36,6 +36,9 @@ URL_ENCODED: Final = ("application/x-www-form-urlencoded",)
 MAX_LOGOUT_BYTES: Final = 128 * 1024
 EXCHANGES: Final = AttemptLimit(60, 180)
 """Token exchanges from one network, and seconds."""
+
+BAD_LOGOUT: Final = "invalid_request"
+"""Code of a refused logout token (OpenID Connect Back-Channel Logout 1.0, 2.8)."""
 
 FAILURE_PATH: Final = "/auth"
 LINK_PATH: Final = "/settings/account"
@@ -188,8 +191,8 @@ class OAuthRoutes:
     async def end_sessions(self, request: web.Request) -> web.StreamResponse:
         """Form with `logout_token`: end the sessions that it names (OpenID Connect Back-Channel Logout 1.0).
 
-        200 also for an unknown person; 400 `{"error": "invalid_request"}` for a token that is not valid or
-        was used before; 404 if enable_oauth_backchannel_logout is off.
+        200 also for an unknown person; 400 (code invalid_request) for a token that is not valid or was used
+        before; 404 if enable_oauth_backchannel_logout is off.
         """
         if not self._services.accepts_logout():
             raise not_found("route", request.path)
@@ -199,13 +202,13 @@ class OAuthRoutes:
             if len(token) != 1:
                 raise refuse(RefusalCode.PROVIDER, "there are several logout tokens")
             provider, ended = await self._services.logout.end_by_token(token[0])
-        except ValueError:
-            return _bad_logout("cannot read the form")
+        except ValueError as error:
+            raise invalid("cannot read the form", param="logout_token", code=BAD_LOGOUT) from error
         except GatewayError as error:
             if error.kind is not ErrorKind.FORBIDDEN:
                 raise
             audit_session(request, "sign-out by a provider refused", "", refused=error.message)
-            return _bad_logout("cannot accept the logout token")
+            raise invalid("cannot accept the logout token", param="logout_token", code=BAD_LOGOUT) from error
         audit_session(request, "sign-out by a provider", "", provider=provider, ended=str(ended))
         return web.Response(headers=NO_STORE)
 
@@ -216,8 +219,8 @@ class OAuthRoutes:
         404 if the exchange is off, 403 for another token, 429 after too many.
         """
         name = request.match_info["provider"]
-        options = self._services.exchange.get(name)
         form = await read_model(request, ExchangeBody)
+        options = self._services.exchange.get(name)
         network = network_of(client_address(request))
         if wait := self._exchanges.wait(network):
             raise GatewayError(
@@ -289,11 +292,6 @@ class OAuthRoutes:
         name = request.match_info["provider"]
         audit_session(request, "sign-in refused", name, code=code, refused=error.message)
         return web.Response(status=302, headers={hdrs.LOCATION: f"{path}?error={code}", **NO_STORE})
-
-
-def _bad_logout(description: str) -> web.Response:
-    body = {"error": "invalid_request", "error_description": description}
-    return json_reply(body, status=400, headers=NO_STORE)
 
 
 def _delete(reply: web.Response, name: str) -> None:

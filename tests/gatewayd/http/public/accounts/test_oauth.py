@@ -475,7 +475,7 @@ async def logout(site: OAuthSite, token: str) -> int:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     reply = await site.client.post("/oauth/backchannel-logout", data=body, headers=headers)
     if reply.status == 400:
-        assert (await reply.json())["error"] == "invalid_request"
+        assert (await reply.json())["error"]["code"] == "invalid_request"
     return reply.status
 
 
