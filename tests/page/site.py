@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -171,6 +172,8 @@ class Site:
         """Store a question with an empty answer, and begin the answer, which goes on by itself."""
         question, answer = str(uuid.uuid4()), str(uuid.uuid4())
         messages = messages_of(question, answer, text, model)
+        for message in messages.values():
+            message["timestamp"] = int(time.time())
         chat = {"title": title, "models": [model], "messages": list(messages.values())}
         history = {"currentId": answer, "messages": messages}
         made = self.ok("POST", "/api/v1/chats/new", {"chat": {**chat, "history": history}}, who)
