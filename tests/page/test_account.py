@@ -53,6 +53,9 @@ def test_a_key_is_shown_once_used_and_revoked(site: Site, tab: Page, axe: str) -
     assert lines[0] == f"export GATEWAY_KEY='{value}'"
     assert lines[1] == f'curl -H "Authorization: Bearer $GATEWAY_KEY" {site.url}/api/models'
     expect(keys.get_by_role("row", name="laptop")).to_contain_text("in 4 weeks")
+    tab.set_viewport_size(PHONE["viewport"])  # type: ignore[arg-type]
+    assert tab.evaluate("() => document.querySelector('main').scrollWidth") <= 393
+    tab.set_viewport_size({"width": 1280, "height": 720})
     assert find_violations(tab, axe) == []
     keys.get_by_role("button", name="I have kept the key").click()
     assert value not in tab.content()

@@ -103,6 +103,7 @@ function Forms({ hasForm, hasDirectory, onDone }) {
 
 /** The proxy before the gateway says who this is: tried once, unless somebody has just signed out. */
 function HeaderSignIn({ onDone }) {
+  const [isAsked, setAsked] = useState(false);
   const { run, busy, error } = useAction(async () => {
     await post("/api/v1/auths/signin", { email: "", password: "" });
     await onDone();
@@ -110,8 +111,14 @@ function HeaderSignIn({ onDone }) {
   useEffect(() => {
     if (!hasSignedOut.peek()) run();
   }, []);
-  return html`<${SignInError} error=${error} />
-    <${Button} icon="log-in" busy=${busy} onClick=${run}>${t("signin.byProxy")}<//>`;
+  const press = () => {
+    setAsked(true);
+    run();
+  };
+  // Who did not come through the proxy has other ways in, and need not read of this one.
+  const isAbsent = error?.code === "invalid_credentials";
+  return html`${isAbsent ? isAsked && html`<p class="error-note" role="alert">${t("signin.noProxy")}</p>` : html`<${SignInError} error=${error} />`}
+    <${Button} icon="log-in" busy=${busy} onClick=${press}>${t("signin.byProxy")}<//>`;
 }
 
 function SignUp({ onDone, onLeave }) {
