@@ -20,6 +20,8 @@ DECIDED = {
     # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
     "http/public/model_runtimes/routes.py": {"forward"},
+    # Administrators: the list of models of a provider that is tested.
+    "upstream/sources/tester.py": {"forward"},
     # Administrators: nothing but names of models, and a generation of nothing.
     "http/public/model_runtimes/admin.py": {"forward"},
     # Administrators: refused where a record or filters have a part.
@@ -43,6 +45,8 @@ DOCUMENTS = {
 
 # Sources themselves, and what only has a method of the same name.
 OTHERS = {
+    # The end of a sign-in by a provider.
+    "http/public/accounts/oauth.py": {"complete"},
     "builtin_model/source.py": {"complete", "forward", "stream"},
     "upstream/sources/openai.py": {"forward"},
     "upstream/sources/ollama.py": {"forward"},

@@ -77,6 +77,7 @@ CHECKED_PERMISSIONS: Final = frozenset(
         *(("chat", leaf) for leaf in ("file_upload", "delete", "delete_message", "edit")),
         *(("chat", leaf) for leaf in ("share", "export", "import")),
         ("features", "api_keys"),
+        ("features", "folders"),
         ("settings", "interface"),
     }
 )

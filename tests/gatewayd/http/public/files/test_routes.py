@@ -41,7 +41,7 @@ async def test_access(site: DocumentsSite) -> None:
         replace(row, path=row.path.replace("{name}", "a").replace("{directory_id}", "d"))
         for row in site.services.rows()
     ]
-    assert await check_access(site.site, rows) == 41
+    assert await check_access(site.site, rows) == 42
 
 
 async def test_lists(site: DocumentsSite) -> None:
