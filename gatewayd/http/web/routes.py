@@ -56,6 +56,9 @@ KINDS: Final = {"/c/{id}": ViewKind.CHAT, "/auth": ViewKind.SIGN_IN}
 IMMUTABLE: Final = "public, max-age=31536000, immutable"
 REVALIDATED: Final = "no-cache"
 VARYING: Final = "Accept, Accept-Encoding, Accept-Language, Cookie"
+MAX_LIST_CHARACTERS: Final = 2000
+"""Characters of a list header that are read; browsers send a tenth of it."""
+
 THEME_COOKIE: Final = "theme"
 FETCH_DESTINATION: Final = "Sec-Fetch-Dest"
 
@@ -96,14 +99,14 @@ class PageRoutes:
     @answers(service.status, "text/html")
     async def root(self, request: web.Request) -> web.StreamResponse:
         """Answer the HTML of the page to a browser, `{"status": true}` to a client that asks for no HTML."""
-        if wants_html(request.headers.getall(hdrs.ACCEPT, ())):
+        if wants_html(members_of(request, hdrs.ACCEPT)):
             return await self._view(request, ViewKind.CHAT)
         return json_reply({"status": True}, headers={hdrs.VARY: hdrs.ACCEPT})
 
     @answers(None, "text/html")
     async def view(self, request: web.Request, kind: ViewKind) -> web.StreamResponse:
         """Answer the HTML of the page to a browser; 404 to a client that does not ask for HTML."""
-        if not wants_html(request.headers.getall(hdrs.ACCEPT, ())):
+        if not wants_html(members_of(request, hdrs.ACCEPT)):
             raise absent()
         return await self._view(request, kind)
 
@@ -179,14 +182,14 @@ class PageRoutes:
         self, request: web.Request, asset: PageAsset, headers: Mapping[str, str]
     ) -> web.StreamResponse:
         """Answer a file in the best coding, or 304 to a browser that has it (RFC 9110, 13.1.2)."""
-        coding = choose_coding(",".join(request.headers.getall(hdrs.ACCEPT_ENCODING, ())))
+        coding = choose_coding(members_of(request, hdrs.ACCEPT_ENCODING))
         content = await self._encoder.content(asset, coding)
         if content is asset.data:
             coding = IDENTITY
         # A proxy that changes the coding must not serve one form for the tag of the other.
         tag = f'"{asset.digest}-{coding}"'
         own = {**FILE_HEADERS, **headers, hdrs.ETAG: tag}
-        if tag in [given.strip() for given in request.headers.get(hdrs.IF_NONE_MATCH, "").split(",")]:
+        if tag in [given.strip() for given in members_of(request, hdrs.IF_NONE_MATCH).split(",")]:
             return web.Response(status=304, headers=own)
         if coding != IDENTITY:
             own[hdrs.CONTENT_ENCODING] = coding
@@ -198,15 +201,20 @@ def absent() -> GatewayError:
     return GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
 
 
-def wants_html(accepted: Sequence[str]) -> bool:
-    """Return whether the values of Accept name HTML; clients of the API send `*/*` or nothing."""
-    ranges = [weighted(part) for value in accepted for part in value.lower().split(",")]
+def members_of(request: web.Request, name: str) -> str:
+    """Return the value of a list header, its lines joined (RFC 9110, 5.3); of a longer one the begin."""
+    return ",".join(request.headers.getall(name, ()))[:MAX_LIST_CHARACTERS]
+
+
+def wants_html(accepted: str) -> bool:
+    """Return whether the value of Accept names HTML; clients of the API send `*/*` or nothing."""
+    ranges = [weighted(part) for part in accepted.lower().split(",")]
     return any(name == "text/html" and weight > 0 for name, weight in ranges)
 
 
 def language_of(request: web.Request, documents: PageDocuments) -> str:
     """Return the language of the page for a request."""
-    accepted = ",".join(request.headers.getall(hdrs.ACCEPT_LANGUAGE, ()))
+    accepted = members_of(request, hdrs.ACCEPT_LANGUAGE)
     return choose_language(request.cookies.get(COOKIE, ""), accepted, documents.languages)
 
 

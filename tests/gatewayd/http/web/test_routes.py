@@ -144,10 +144,18 @@ async def test_what_installs_the_page(client: ClientSession) -> None:
 
 
 def test_who_asks_for_html() -> None:
-    assert wants_html(["text/html"])
-    assert wants_html(["application/json", "image/*, Text/HTML;q=0.1"])
-    assert not wants_html([])
-    assert not wants_html(["text/*", "*/*"])
+    assert wants_html("text/html")
+    assert wants_html("application/json, image/*, Text/HTML;q=0.1")
+    assert not wants_html("")
+    assert not wants_html("text/*, */*")
+
+
+async def test_of_long_lists_the_begin_is_read(client: ClientSession) -> None:
+    many = [(name, "x;q=0.1," * 900) for name in ("Accept-Language", "Accept-Encoding", "If-None-Match")] * 5
+    page = await client.get("/", headers=[("Accept", HTML["Accept"]), ("Accept-Language", "de"), *many])
+    assert 'lang="de"' in await page.text()
+    last = await client.get("/", headers=[("Accept", "x," * 1000), ("Accept", "text/html")])
+    assert await last.json() == {"status": True}
 
 
 async def test_administrators_add_a_module(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
