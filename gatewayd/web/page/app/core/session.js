@@ -9,23 +9,23 @@ export const me = signal(null);
 /** The answer of GET /api/config. */
 export const config = signal({ name: "", features: {}, oauth: { providers: {} } });
 
-/** Whether somebody was signed in since this page was loaded, and no longer is. */
+/** Whether somebody chose to sign out since this page was loaded, so that nothing signs them in by itself. */
 export const hasSignedOut = signal(false);
 
 const SIGNED_IN = "signed in";
 const SIGNED_OUT = "signed out";
 const channel = new BroadcastChannel("gatewayd-session");
 channel.onmessage = ({ data }) => {
-  if (data === SIGNED_OUT) forget();
+  if (data === SIGNED_OUT) leave();
   else loadSession().catch(reportError);
 };
-onUnauthenticated(() => {
-  if (held === 0) forget();
-});
 let held = 0;
+onUnauthenticated(() => {
+  if (held === 0) me.value = null;
+});
 
-function forget() {
-  if (me.peek()) hasSignedOut.value = true;
+function leave() {
+  hasSignedOut.value = true;
   me.value = null;
 }
 
@@ -49,8 +49,7 @@ export async function loadSession() {
   config.value = settings;
   // Nothing of one account stays on the page of another.
   if (account && me.peek() && account.id !== me.peek().id) window.location.assign("/");
-  if (account) me.value = account;
-  else forget();
+  me.value = account;
 }
 
 async function findAccount() {
@@ -73,7 +72,7 @@ export async function signedIn() {
 export async function signOut() {
   const reply = await post("/api/v1/auths/signout");
   channel.postMessage(SIGNED_OUT);
-  forget();
+  leave();
   if (reply?.redirect_url) window.location.assign(reply.redirect_url);
 }
 
