@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -13,6 +14,7 @@ from tests.page.site import AUTHS, PASSWORD, Site
 
 GROUPS, USERS = "/api/v1/groups", "/api/v1/users"
 DEFAULTS = f"{USERS}/default/permissions"
+ATTACK = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script><a href="javascript:hit=1">go</a>'
 CONFIG = f"{AUTHS}/admin/config"
 
 
@@ -232,6 +234,41 @@ def test_a_wrong_value_stays_and_a_fixed_one_is_locked(site: Site, page: Page) -
     lifetime.press("Enter")
     expect(lifetime).to_have_attribute("aria-invalid", "true")
     expect(lifetime).to_have_value("soon")
+
+
+def test_foreign_texts_are_texts(site: Site, page: Page, contexts: NewContext) -> None:
+    person = site.add("hostile@example.com")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for picture in ("https://outside.invalid/x.png", f"data:image/svg+xml,{quote(ATTACK)}"):
+        form = {"name": ATTACK[:255], "profile_image_url": picture}
+        if site.call("POST", f"{AUTHS}/update/profile", form, person)[0] == 200:
+            page.goto("/admin/users")
+            expect(row(page, "hostile@example.com")).to_contain_text(ATTACK[:40])
+            expect(page.locator("tbody img")).to_have_count(0)
+    group = site.ok("POST", f"{GROUPS}/create", {"name": ATTACK, "description": ATTACK})
+    add_to(site, group, person)
+    site.ok("POST", f"{AUTHS}/api_keys", {"name": ATTACK[:120]}, person)
+    headers = {"User-Agent": ATTACK}
+    status, session = site.daemon.call(
+        "POST", f"{AUTHS}/signin", {"email": "hostile@example.com", "password": PASSWORD}, headers
+    )
+    assert status == 200
+    for path in ("/admin/groups", f"/admin/groups/{group['id']}", "/admin/users"):
+        page.goto(path)
+        expect(page.get_by_text(ATTACK[:30]).first).to_be_visible()
+    choose(page, "hostile@example.com", "Sessions")
+    expect(page.get_by_role("dialog").get_by_text(ATTACK[:30]).first).to_be_visible()
+    theirs = contexts(None)
+    theirs.add_cookies([{"name": "token", "value": session["token"], "url": site.url}])
+    own = theirs.new_page()
+    own.goto("/settings/account")
+    own.get_by_role("button", name="Revoke").first.click()
+    expect(own.get_by_role("dialog")).to_contain_text(ATTACK[:30])
+    assert page.evaluate("() => window.hit") is None
+    assert own.evaluate("() => window.hit") is None
+    assert [url for url in asked if not url.startswith((site.url, "data:"))] == []
+    site.ok("DELETE", f"{GROUPS}/id/{group['id']}/delete")
 
 
 def test_users_are_refused(site: Site, user_page: Page) -> None:
