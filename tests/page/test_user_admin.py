@@ -31,7 +31,7 @@ def row(page: Page, email: str) -> Locator:
 
 def choose(page: Page, email: str, verb: str) -> None:
     """Choose a verb of the menu of an account."""
-    row(page, email).get_by_role("button").click()
+    row(page, email).get_by_role("button", name="Actions for").click()
     page.get_by_role("menuitem", name=verb, exact=True).click()
 
 
@@ -100,6 +100,28 @@ def test_an_account_is_deactivated_and_deleted(
     page.get_by_role("dialog").get_by_role("button", name="Delete account").click()
     expect(page.get_by_text("No account matches.")).to_be_visible()
     assert site.call("GET", f"{USERS}/{person.id}")[0] == 404
+
+
+def test_several_accounts_are_changed_at_once(site: Site, page: Page) -> None:
+    people = [site.add(f"several{number}@example.com") for number in range(2)]
+    group = site.ok("POST", f"{GROUPS}/create", {"name": "Together"})
+    page.goto("/admin/users")
+    page.get_by_label("Search by name or e-mail address").fill("several")
+    expect(page.get_by_text("2 accounts", exact=True)).to_be_visible()
+    page.get_by_role("checkbox", name="Select all").check()
+    chosen = page.get_by_role("region", name="Selected accounts")
+    expect(chosen.get_by_text("2 accounts selected")).to_be_visible()
+    chosen.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name="Add to Together").click()
+    expect(page.locator("tbody").get_by_text("Together")).to_have_count(2)
+    expect(chosen).to_have_count(0)
+    page.get_by_role("checkbox", name="Select all").check()
+    chosen.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name="Deactivate").click()
+    page.get_by_role("dialog", name="Deactivate 2 accounts?").get_by_role("button", name="Deactivate").click()
+    expect(page.locator("tbody").get_by_text("Deactivated")).to_have_count(2)
+    assert [site.call("GET", f"{AUTHS}/", who=person)[0] for person in people] == [401, 401]
+    site.ok("DELETE", f"{GROUPS}/id/{group['id']}/delete")
 
 
 def test_an_account_is_created_and_another_invited(site: Site, page: Page) -> None:

@@ -7,6 +7,7 @@ import { Invitations, inviteSomebody } from "#app/account/invitations";
 import { moment } from "#app/account/keys";
 import { Person } from "#app/account/members";
 import { NewUser, PasswordDialog, SessionsDialog, UserDialog } from "#app/account/user_dialogs";
+import { UserSelection } from "#app/account/user_selection";
 import { del, post } from "#app/core/api";
 import { confirmDialog, openDialog } from "#app/core/dialogs";
 import { html, useState } from "#app/core/html";
@@ -32,6 +33,7 @@ export default function UsersView() {
   const groups = useResource("/api/v1/groups/");
   const invitations = useResource("/api/v1/auths/invitations");
   const [problem, setProblem] = useState(null);
+  const [selected, setSelected] = useState(new Set());
   const search = (text) => {
     setQuery(text);
     setPage(1);
@@ -44,9 +46,11 @@ export default function UsersView() {
   return html`<${AdminFrame} title=${t("account.users.title")} actions=${actions}>
     <${SearchField} label=${t("account.users.search")} value=${query} onInput=${search} />
     <${ErrorNote} error=${problem ?? users.error} retry=${problem ? undefined : users.reload} />
+    <${UserSelection} users=${(users.value?.users ?? []).filter((user) => selected.has(user.id))} groups=${groups.value ?? []}
+      clear=${() => setSelected(new Set())} reload=${users.reload} fail=${setProblem} />
     ${!users.value && !users.error && html`<${Skeleton} lines=${6} />`}
     ${users.value && html`<${Table} label=${t("account.users.title")} rows=${users.value.users} rowName=${(user) => user.name}
-        columns=${columns(groups.value ?? [], verbs)} order=${order} onOrder=${setOrder}
+        columns=${columns(groups.value ?? [], verbs)} selected=${selected} onSelect=${setSelected} order=${order} onOrder=${setOrder}
         empty=${html`<p class="help" role="status">${t("account.users.none")}</p>`} />
       <${Pages} page=${page} total=${users.value.total} setPage=${setPage} />`}
     ${invitations.value?.length > 0 && html`<${Section} title=${t("account.invitations.title")} text=${t("account.invitations.text")}>
