@@ -50,6 +50,7 @@ UNREADABLE: dict[str, bytes] = {
 # These rows read no body: whatever comes is ignored.
 BODILESS = {
     f"{AUTHS}/signout",
+    f"{AUTHS}/sessions/end_others",
     "/api/v1/models/model/toggle",
     "/api/v1/groups/id/{id}/users",
     "/api/v1/files/{id}/process",
@@ -80,6 +81,7 @@ TEXTS = {
     "/api/v1/chats/new",
     "/api/v1/chats/import",
     "/api/v1/chats/{id}",
+    "/api/v1/chats/{id}/branch",
     "/api/v1/chats/{id}/messages/{message_id}",
     "/api/v1/functions/sync",
     "/api/v1/functions/create",

@@ -26,6 +26,7 @@ WIDE = MAX_TEXT_BYTES // 4
 LIMITS: dict[str, int] = {
     "/api/v1/chats/new": 32 * MIB,
     "/api/v1/chats/{id}": 32 * MIB,
+    "/api/v1/chats/{id}/branch": 32 * MIB,
     "/api/v1/chats/{id}/messages/{message_id}": 32 * MIB,
     "/api/v1/chats/import": 128 * MIB,
     "/api/v1/files/{id}/data/content/update": TEXT,
@@ -72,6 +73,7 @@ PASSWORD = f"{AUTHS}/update/password"
 BODILESS = {
     "/api/tasks/chat/{chat_id}/stop",
     "/api/tasks/stop/{task_id}",
+    "/api/v1/auths/sessions/end_others",
     "/api/v1/chats/archive/all",
     "/api/v1/chats/unarchive/all",
     "/api/v1/chats/{id}/archive",

@@ -101,8 +101,7 @@ def idle(site: Site) -> tuple[str, Any]:
     return f"{FILES}/all", None
 
 
-def question(names: Callable[[str], Any]) -> Sample:
-    path = "doc" if "collection_name" in names("") else "collection"
+def question(path: str, names: Callable[[str], Any]) -> Sample:
     return lambda site: (
         f"{RETRIEVAL}/query/{path}",
         {**names(add_collection(site)), "query": "text", "hybrid": True},
@@ -170,9 +169,11 @@ DOCUMENT_SAMPLES: dict[Row, Sample] = {
     ("DELETE", f"{KNOWLEDGE}/{{id}}/dirs/{{directory_id}}/delete"): with_directory(
         "/{id}/dirs/{directory_id}/delete"
     ),
-    ("POST", f"{RETRIEVAL}/query/doc"): question(lambda name: {"collection_name": name}),
-    ("POST", f"{RETRIEVAL}/query/collection"): question(lambda name: {"collection_names": [name]}),
-    ("POST", f"{RETRIEVAL}/query/explain"): question(lambda name: {"collection_names": [name]}),
+    ("POST", f"{RETRIEVAL}/query/doc"): question("doc", lambda name: {"collection_name": name}),
+    ("POST", f"{RETRIEVAL}/query/collection"): question(
+        "collection", lambda name: {"collection_names": [name]}
+    ),
+    ("POST", f"{RETRIEVAL}/query/explain"): question("explain", lambda name: {"collection_names": [name]}),
     ("POST", f"{RETRIEVAL}/process/file"): retrieval(
         "/process/file", lambda name, file_id: {"file_id": file_id}
     ),

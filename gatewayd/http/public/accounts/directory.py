@@ -57,11 +57,11 @@ class DirectoryRoutes:
         400 for a wrong name or password, 403 with a code if the person may not have an account, 429 after too
         many attempts, 503 without an answer of the directory, 403 without a directory.
         """
+        form = await read_model(request, DirectorySignInBody)
         if self._directory is None:
             raise GatewayError(
                 ErrorKind.FORBIDDEN, "cannot sign in: LDAP is switched off (setting ENABLE_LDAP)"
             )
-        form = await read_model(request, DirectorySignInBody)
         client = SignInClient(client_address(request), request.cookies.get(DEVICE_COOKIE, ""))
         try:
             found = await self._directory.sign_in(form.user, form.password, client)
