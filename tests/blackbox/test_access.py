@@ -132,7 +132,7 @@ PAGE = {
     for path in (
         *("/c/{id}", "/s/{id}", "/auth", "/overview", "/documents", "/documents/{rest}", "/settings"),
         *("/settings/{rest}", "/admin", "/admin/{rest}", "/static/{digest}/{name}", "/frame.html"),
-        *("/offline.html", "/service-worker.js", "/manifest.webmanifest"),
+        *("/picture.html", "/offline.html", "/service-worker.js", "/manifest.webmanifest"),
     )
 }
 """The page asks the API for everything that is not the same for all readers."""

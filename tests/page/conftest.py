@@ -19,6 +19,7 @@ from tests.page.browser import (
     running_browser,
 )
 from tests.page.site import ADMIN, Site, opened_site
+from tests.page.staging import staged
 
 NewContext = Callable[..., BrowserContext]
 
@@ -115,6 +116,12 @@ def user_page(contexts: NewContext) -> Page:
 def phone_page(contexts: NewContext) -> Page:
     """Return a tab of the administrator on a phone."""
     return contexts(**PHONE).new_page()
+
+
+@pytest.fixture
+def stage(page: Page) -> Page:
+    """Return a tab in which `stage` shows texts and embeds."""
+    return staged(page)
 
 
 @pytest.fixture(scope="session")

@@ -112,6 +112,10 @@ class PageDocuments:
         """Return the empty document of embeds."""
         return document(self._assets.text("frame.html"), "text/html")
 
+    def picture(self) -> PageAsset:
+        """Return the document of a picture of another host."""
+        return document(self._assets.text("picture.html"), "text/html")
+
     def service_worker(self) -> PageAsset:
         """Return the service worker, which differs with each set of files."""
         text = self._assets.text("service-worker.js").replace("$release", self._assets.release)

@@ -15,6 +15,12 @@ FRAME_POLICY: Final = (
 )
 """Policy of the document that holds an embed: scripts run in an origin of its own, without network."""
 
+PICTURE_POLICY: Final = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src https: http:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+"""Policy of the document that shows one picture of another host, which somebody asked for."""
+
 WORKER_POLICY: Final = "default-src 'none'; connect-src 'self'"
 
 FILE_HEADERS: Final[Mapping[str, str]] = {"Cross-Origin-Resource-Policy": "same-origin"}

@@ -31,6 +31,7 @@ from gatewayd.http.web.policies import (
     DOCUMENT_HEADERS,
     FILE_HEADERS,
     FRAME_POLICY,
+    PICTURE_POLICY,
     WORKER_POLICY,
     PageRules,
 )
@@ -91,6 +92,13 @@ class PageRoutes:
             *views,
             _row("GET", ADDRESS + "/{digest}/{name:.+}", self.asset, public, "Serve a file of the page"),
             _row("GET", "/frame.html", self.frame, public, "Serve the empty document of embeds"),
+            _row(
+                "GET",
+                "/picture.html",
+                self.picture,
+                public,
+                "Serve the document of a picture of another host",
+            ),
             _row("GET", "/offline.html", self.offline, public, "Serve the notice of a missing connection"),
             _row("GET", "/service-worker.js", self.service_worker, public, "Serve the service worker"),
             _row("GET", "/manifest.webmanifest", self.manifest, public, "Serve the manifest of the page"),
@@ -130,10 +138,16 @@ class PageRoutes:
     @answers(None, "text/html")
     async def frame(self, request: web.Request) -> web.StreamResponse:
         """Answer the document that holds an embed, in a frame only."""
-        if request.headers.get(FETCH_DESTINATION, "iframe") not in {"iframe", "frame"}:
-            raise absent()
+        refuse_alone(request)
         _, documents = await self._files()
         return await self._document(request, documents.frame(), FRAME_POLICY)
+
+    @answers(None, "text/html")
+    async def picture(self, request: web.Request) -> web.StreamResponse:
+        """Answer the document that shows a picture of another host, in a frame only."""
+        refuse_alone(request)
+        _, documents = await self._files()
+        return await self._document(request, documents.picture(), PICTURE_POLICY)
 
     @answers(None, "text/html")
     async def offline(self, request: web.Request) -> web.StreamResponse:
@@ -194,6 +208,12 @@ class PageRoutes:
         if coding != IDENTITY:
             own[hdrs.CONTENT_ENCODING] = coding
         return web.Response(body=content, content_type=asset.media_type, charset=_charset(asset), headers=own)
+
+
+def refuse_alone(request: web.Request) -> None:
+    """Raise not_found for a document of frames that is opened by itself (Fetch Metadata, 2.1)."""
+    if request.headers.get(FETCH_DESTINATION, "iframe") not in {"iframe", "frame"}:
+        raise absent()
 
 
 def absent() -> GatewayError:

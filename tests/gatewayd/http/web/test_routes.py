@@ -129,6 +129,14 @@ async def test_embeds_have_a_document_of_their_own_policy(client: ClientSession)
     assert (await client.get("/frame.html", headers={"Sec-Fetch-Dest": "document"})).status == 404
 
 
+async def test_a_picture_of_another_host_has_a_document_of_its_own_policy(client: ClientSession) -> None:
+    picture = await client.get("/picture.html", headers={"Sec-Fetch-Dest": "iframe"})
+    policy = picture.headers["Content-Security-Policy"].split("; ")
+    assert policy[:2] == ["sandbox allow-scripts", "default-src 'none'"]
+    assert "img-src https: http:" in policy
+    assert (await client.get("/picture.html", headers={"Sec-Fetch-Dest": "document"})).status == 404
+
+
 async def test_what_installs_the_page(client: ClientSession) -> None:
     worker = await client.get("/service-worker.js")
     assert worker.content_type == "text/javascript"
