@@ -1,14 +1,4 @@
 /**
- * What shows texts and embedded pages of answers: a plain text, until the renderer is there.
+ * What shows texts and embedded pages of answers.
  */
-import { html } from "#app/core/html";
-
-/** A text of an answer. @param {{text: string, streaming?: boolean}} props */
-export function Prose({ text }) {
-  return html`<div class="prose plain" dir="auto">${text}</div>`;
-}
-
-/** A page that an answer embeds. @param {{title: string}} props */
-export function EmbedFrame({ title }) {
-  return html`<p class="help">${title}</p>`;
-}
+export { EmbedFrame, Prose } from "#app/render/index";
