@@ -90,6 +90,7 @@ function Sidebar() {
     <${IconButton} class="sidebar-toggle" icon="panel-left" label=${label} aria-expanded=${String(isShown.value)}
       aria-controls="sidebar" onClick=${() => (isShown.value = !isShown.value)} />
     <aside id="sidebar" aria-label=${t("common.sidebar")} inert=${!isShown.value}>
+      <p class="site-name" dir="auto">${config.value.name}</p>
       ${Content && html`<${Content} />`}
     </aside>
     <div class="sidebar-shade" onClick=${() => (isShown.value = false)}></div>

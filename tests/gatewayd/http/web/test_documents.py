@@ -45,7 +45,7 @@ def test_the_first_view_is_preloaded_after_the_import_map(kind: ViewKind) -> Non
     preloads = re.findall(r'rel="modulepreload" href="([^"]+)"', text)
     assert ASSETS.asset("app/main.js").address in preloads
     assert ASSETS.asset("vendor/preact/preact.mjs").address in preloads
-    assert f'<div class="start {kind}" aria-hidden="true"><p>gatewayd</p></div>' in text
+    assert f'<div class="first-frame for-{kind}" aria-hidden="true"><p>gatewayd</p></div>' in text
     assert text.index("importmap") < text.index("modulepreload")
 
 
