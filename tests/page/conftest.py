@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.clients.node import NodeMissingError
 from tests.conftest import missing
 from tests.page.browser import (
     PHONE,
+    TIMEOUT_MS,
     ChromiumMissingError,
     Noise,
     axe_source,
@@ -20,6 +21,9 @@ from tests.page.browser import (
 )
 from tests.page.site import ADMIN, Site, opened_site
 from tests.page.staging import staged
+
+# A machine that runs other tests beside these takes longer than the driver expects.
+expect.set_options(timeout=TIMEOUT_MS)
 
 NewContext = Callable[..., BrowserContext]
 
