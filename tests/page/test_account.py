@@ -44,7 +44,7 @@ def section(page: Page, name: str) -> Locator:
 def test_a_key_is_shown_once_used_and_revoked(site: Site, tab: Page, axe: str) -> None:
     keys = section(tab, "API Keys")
     keys.get_by_label("Name", exact=True).fill("laptop")
-    keys.get_by_label("Expires").select_option("30")
+    keys.get_by_label("Expires").select_option("90")
     keys.get_by_role("button", name="Create key").click()
     value = tab.get_by_test_id("new-key").inner_text()
     bearer = {"Authorization": f"Bearer {value}"}
@@ -52,7 +52,7 @@ def test_a_key_is_shown_once_used_and_revoked(site: Site, tab: Page, axe: str) -
     lines = keys.locator("pre").inner_text().splitlines()
     assert lines[0] == f"export GATEWAY_KEY='{value}'"
     assert lines[1] == f'curl -H "Authorization: Bearer $GATEWAY_KEY" {site.url}/api/models'
-    expect(keys.get_by_role("row", name="laptop")).to_contain_text("in 4 weeks")
+    expect(keys.get_by_role("row", name="laptop")).to_contain_text("in 3 months")
     tab.set_viewport_size(PHONE["viewport"])  # type: ignore[arg-type]
     assert tab.evaluate("() => document.querySelector('main').scrollWidth") <= 393
     tab.set_viewport_size({"width": 1280, "height": 720})

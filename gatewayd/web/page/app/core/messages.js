@@ -132,7 +132,8 @@ export function formatRelative(seconds) {
   const format = new Intl.RelativeTimeFormat(language.value, { numeric: "auto" });
   const distance = seconds - Date.now() / 1000;
   const unit = RELATIVE_UNITS.find(([, length]) => Math.abs(distance) >= length);
-  return unit ? format.format(Math.trunc(distance / unit[1]), unit[0]) : format.format(0, "second");
+  // What is a second short of 90 days is three months, and an hour and 50 minutes is an hour.
+  return unit ? format.format(Math.trunc(Math.round((distance / unit[1]) * 10) / 10), unit[0]) : format.format(0, "second");
 }
 
 /** Joins texts as the language does, "a, b and c". @param {string[]} texts */
