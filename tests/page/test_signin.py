@@ -250,7 +250,7 @@ def test_the_directory_has_its_own_form(stranger: Page) -> None:
     stranger.get_by_label("User name").fill("ada")
     stranger.get_by_role("textbox", name="Password", exact=True).fill("secret words")
     stranger.get_by_role("button", name="Sign in", exact=True).click()
-    expect(alert(stranger)).to_be_visible()
+    expect(alert(stranger)).to_have_text("The user name or the password is wrong.")
     assert sent == [{"user": "ada", "password": "secret words"}]
     stranger.get_by_role("tab", name="Password").click()
     submit(stranger, USER)

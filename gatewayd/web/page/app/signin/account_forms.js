@@ -41,7 +41,7 @@ export function DirectoryForm({ onDone }) {
       value=${user} onInput=${setUser} help=${t("signin.directoryHelp")} />
     <${PasswordField} label=${t("signin.password")} name="password" autocomplete="current-password" required
       value=${password} onInput=${setPassword} />
-    <${SignInError} error=${error} />
+    <${SignInError} error=${error} wrong="invalid_user_name" />
     <${Button} type="submit" kind="primary" busy=${busy}>${t("signin.signIn")}<//>
   <//>`;
 }

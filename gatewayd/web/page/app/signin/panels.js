@@ -35,10 +35,14 @@ export function RefusalNote({ code }) {
     <div><p>${/^\w+$/.test(code) && hasText(key) ? t(key) : t("signin.refusals.unknown")}</p></div></div>`;
 }
 
-/** Why the gateway refused a form, in the words of the reader. @param {{error: any}} props */
-export function SignInError({ error }) {
+/**
+ * Why the gateway refused a form, in the words of the reader.
+ * @param {{error: any, wrong?: string}} props `wrong` is the key of the text for wrong credentials
+ */
+export function SignInError({ error, wrong = "invalid_credentials" }) {
   if (!error) return null;
-  const code = error.status === 429 ? "too_many" : error.code;
+  const told = error.code === "invalid_credentials" ? wrong : error.code;
+  const code = error.status === 429 ? "too_many" : told;
   const key = [`signin.codes.${code}`, `signin.refusals.${code}`].find(hasText);
   if (!key) return html`<${ErrorNote} error=${error} />`;
   const until = formatRelative(Date.now() / 1000 + (error.retryAfter ?? 60));
