@@ -282,6 +282,10 @@ def test_an_invitation_is_accepted_once(stranger: Page, contexts: NewContext, si
     assert made["token"] not in stranger.url
     expect(stranger.get_by_label("E-mail address")).to_have_value("invited@example.com")
     expect(stranger.get_by_label("E-mail address")).not_to_be_editable()
+    stranger.keyboard.press("Tab")
+    expect(stranger.get_by_role("link", name="Skip to the content")).to_be_focused()
+    stranger.keyboard.press("Enter")
+    expect(stranger.get_by_role("heading", name="You are invited to Example Gateway")).to_be_visible()
     assert find_violations(stranger, axe) == []
     other = contexts("user@example.com").new_page()
     other.goto(path)
@@ -310,6 +314,8 @@ def test_a_sign_in_link_works_once_and_asks_first(contexts: NewContext, site: Si
     page.get_by_role("button", name="Sign in with the link").click()
     expect(page).to_have_url("/")
     expect(page.get_by_role("button", name="Linked")).to_be_visible()
+    page.goto("/auth#link=%3Cscript%3E")
+    expect(page).to_have_url("/")
     page.goto(address)
     page.get_by_role("button", name="Sign in with the link").click()
     expect(alert(page)).to_contain_text("This link does not work")

@@ -2,6 +2,7 @@
  * What the address of the sign-in says: where to go afterwards, and the token of a link.
  */
 
+const NAMED = /^#(link|invitation)=/;
 const TOKEN = /^#(link|invitation)=([\w-]{1,200})$/;
 
 /**
@@ -21,7 +22,7 @@ export function returnPath(wanted) {
  */
 export function takeToken() {
   const found = TOKEN.exec(window.location.hash);
-  if (window.location.hash) {
+  if (NAMED.test(window.location.hash)) {
     history.replaceState(null, "", window.location.pathname + window.location.search);
   }
   return found ? { kind: found[1], token: found[2] } : null;

@@ -24,7 +24,10 @@ export default function SignInView() {
   const path = returnPath(location.value.query.redirect);
   useEffect(() => {
     // A link that is opened in this tab changes the fragment alone.
-    const onHash = () => setOnce(takeToken());
+    const onHash = () => {
+      const found = takeToken();
+      if (found) setOnce(found);
+    };
     addEventListener("hashchange", onHash);
     return () => removeEventListener("hashchange", onHash);
   }, []);
