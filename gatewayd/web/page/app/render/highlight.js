@@ -1,7 +1,7 @@
 /**
  * Colours of code: highlight.js and its languages are loaded when the first block needs them.
  */
-import DOMPurify from "dompurify";
+import { once } from "#app/render/later";
 import { MAX_HIGHLIGHT_CHARACTERS, MAX_HIGHLIGHT_LINE } from "#app/render/limits";
 
 const ALIASES = {
@@ -47,7 +47,7 @@ const CLASSES = /^(?:hljs-[a-z_-]+|language-[a-z]+|[a-z]+_|\s)+$/;
 /** Embedded languages, which a grammar asks for by name. */
 const EMBEDDED = { xml: ["javascript", "css"], php: ["xml"], markdown: ["xml"], typescript: ["xml"], javascript: ["xml"] };
 
-let core;
+const library = once(() => Promise.all([import("highlight/core"), import("dompurify")]));
 
 /** Returns the language of the name of a fence, or undefined. @param {string} name */
 export function languageOf(name) {
@@ -64,23 +64,21 @@ export function languageOf(name) {
  */
 export async function highlight(node, text, language) {
   if (text.length > MAX_HIGHLIGHT_CHARACTERS || longestLine(text) > MAX_HIGHLIGHT_LINE) return;
-  const painter = await load(language);
+  const [{ default: painter }, { default: purifier }] = await library();
+  await load(painter, language);
   await idle();
   if (node.textContent !== text) return;
-  node.replaceChildren(gated(painter.highlight(text, { language, ignoreIllegals: true }).value));
+  node.replaceChildren(gated(purifier, painter.highlight(text, { language, ignoreIllegals: true }).value));
 }
 
-async function load(language) {
-  core ??= import("highlight/core").then((module) => module.default);
-  const painter = await core;
+async function load(painter, language) {
   const needed = [language, ...(EMBEDDED[language] ?? [])].filter((name) => !painter.getLanguage(name));
   const modules = await Promise.all(needed.map((name) => LANGUAGES[name]()));
   needed.forEach((name, index) => painter.registerLanguage(name, modules[index].default));
-  return painter;
 }
 
-function gated(markup) {
-  const fragment = DOMPurify.sanitize(markup, { ...GATE, RETURN_DOM_FRAGMENT: true });
+function gated(purifier, markup) {
+  const fragment = purifier.sanitize(markup, { ...GATE, RETURN_DOM_FRAGMENT: true });
   for (const node of fragment.querySelectorAll("[class]")) {
     if (!CLASSES.test(node.className)) node.removeAttribute("class");
   }

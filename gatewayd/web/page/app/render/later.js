@@ -13,3 +13,20 @@ export function later(work) {
 export async function settled() {
   while (running.size > 0) await Promise.allSettled(running);
 }
+
+/**
+ * Returns a function that loads something once; after a failure its next call loads again.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @returns {() => Promise<T>}
+ */
+export function once(load) {
+  let loaded;
+  return () => {
+    loaded ??= load().catch((error) => {
+      loaded = undefined;
+      throw error;
+    });
+    return loaded;
+  };
+}

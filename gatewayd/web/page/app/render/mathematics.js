@@ -1,8 +1,7 @@
 /**
  * Formulas as MathML: Temml is loaded when the first formula needs it, and DOMPurify is the gate of what it makes.
  */
-import DOMPurify from "dompurify";
-import { later } from "#app/render/later";
+import { later, once } from "#app/render/later";
 import { MAX_FORMULAS, MAX_FORMULA_DEPTH } from "#app/render/limits";
 
 const GATE = {
@@ -14,7 +13,7 @@ const GATE = {
 };
 const OPTIONS = { trust: false, maxExpand: 500, maxSize: [20, 400], strict: false, throwOnError: true, annotate: false };
 
-let library;
+const library = once(() => Promise.all([import("temml"), import("dompurify")]));
 
 /**
  * Shows a formula in a node: its source at once, then its typeset form. A wrong one stays as it was written.
@@ -29,14 +28,13 @@ export function showFormula(node, token, view) {
 }
 
 async function typeset(node, token) {
-  library ??= import("temml").then((module) => module.default);
-  const temml = await library;
+  const [{ default: temml }, { default: purifier }] = await library();
   const markup = markupOf(temml, token);
   if (markup === null) {
     node.classList.add("wrong");
     return;
   }
-  node.replaceChildren(DOMPurify.sanitize(markup, { ...GATE, RETURN_DOM_FRAGMENT: true }));
+  node.replaceChildren(purifier.sanitize(markup, { ...GATE, RETURN_DOM_FRAGMENT: true }));
   node.setAttribute("aria-label", token.text.trim());
   node.setAttribute("role", "math");
 }
