@@ -72,7 +72,9 @@ async def test_accounts_learn_more_and_pending_ones_do_not() -> None:
 async def test_clients_learn_the_ways_to_sign_in() -> None:
     accounts = Accounts()
     ways = SiteFacts("n", "v", enable_login_form=False, ldap_label="Company", auth_trusted_header=True)
-    body = await ClientConfig(ways, accounts.runtime, accounts.permissions, Count(1), Door()).describe(None)
+    body = await ClientConfig(
+        ways, accounts.runtime, accounts.permissions, Count(1), Door(), Providers()
+    ).describe(None)
     found = {
         name: body["features"][name] for name in ("enable_ldap", "auth_trusted_header", "enable_login_form")
     }
