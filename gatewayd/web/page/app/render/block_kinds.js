@@ -29,7 +29,8 @@ function textBlock(name, properties = {}) {
   };
 }
 
-const headings = Array.from({ length: 6 }, (_, index) => textBlock(`h${index + 1}`));
+/** Headings begin at the second level: the first one is that of the view. */
+const headings = Array.from({ length: 6 }, (_, index) => textBlock(`h${Math.min(index + 2, 6)}`));
 
 function changeList(made, token) {
   if (made.node.localName !== (token.ordered ? "ol" : "ul")) return false;
