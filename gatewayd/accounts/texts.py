@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.pictures.addresses import MAX_PICTURE_CHARACTERS, is_picture
 from gatewayd.text import casefold_nfkc
 
 MAX_EMAIL: Final = 254
@@ -15,10 +16,8 @@ MAX_SENT_EMAIL: Final = 1024
 """Maximum characters of an address before normalisation, which can shorten it."""
 
 MAX_NAME: Final = 255
-MAX_PICTURE: Final = 262_144
 MAX_OBJECT: Final = 262_144
 
-_PICTURE: Final = re.compile(r"https?://|/(?!/)|data:image/(?:png|jpeg|gif|webp)[;,]|$", re.IGNORECASE)
 _NOT_PLAIN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters and surrogates (the general categories Cc and Cs)."""
 
@@ -118,11 +117,12 @@ def clean_long(value: str, name: str, *, longest: int) -> str:
 
 
 def clean_picture(value: str) -> str:
-    """Return the address of a profile picture: a path, an http(s) URL, or a data URL of an image."""
-    text = clean(value, "profile_image_url", longest=MAX_PICTURE, empty=True)
-    if not _PICTURE.match(text):
+    """Return the address of a profile picture; raise invalid_request if `is_picture` refuses it."""
+    text = clean(value, "profile_image_url", longest=MAX_PICTURE_CHARACTERS, empty=True)
+    if not is_picture(text):
         raise invalid(
-            "cannot accept profile_image_url: expected a path, an http(s) address or a data:image address",
+            "cannot accept profile_image_url: expected a path, an http(s) address or a data address "
+            "of a PNG, JPEG, GIF or WebP picture in Base64",
             param="profile_image_url",
         )
     return text

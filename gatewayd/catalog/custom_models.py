@@ -2,12 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.model_names import LATEST_TAG, find_listed_name
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.errors import GatewayError, invalid, shorten
+from gatewayd.pictures.addresses import is_picture
+
+PICTURE: Final = "profile_image_url"
+"""Member of a record's `meta` with the address of the picture of the model."""
 
 Candidates = tuple[Candidate[ModelSource], ...]
 
@@ -42,6 +47,17 @@ def check_base(record: ModelRecord, known: Mapping[str, ModelRecord]) -> None:
     above = next((other for other in known.values() if other.base_model_id == record.id), None)
     if above is not None:
         raise _refused(f"{shorten(above.id)!r} is based on this model")
+
+
+def check_picture(record: ModelRecord) -> None:
+    """Raise invalid_request if the picture of a record is no address that `is_picture` accepts."""
+    picture = record.meta.get(PICTURE) if record.meta else None
+    if picture is not None and not (isinstance(picture, str) and is_picture(picture)):
+        raise invalid(
+            f"cannot accept meta.{PICTURE}: expected a path, an http(s) address or a data address "
+            "of a PNG, JPEG, GIF or WebP picture in Base64",
+            param=f"meta.{PICTURE}",
+        )
 
 
 def _refused(reason: str) -> GatewayError:

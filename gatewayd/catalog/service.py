@@ -7,7 +7,7 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.catalog.access_grants import Principals, admits, check_grant, principals_of
-from gatewayd.catalog.custom_models import Candidates, add_custom_models, check_base
+from gatewayd.catalog.custom_models import Candidates, add_custom_models, check_base, check_picture
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import LoadingSource, ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.model_list import SourceListing, source_states
@@ -151,12 +151,13 @@ class Catalog:
         """Store a record with its grants and return it with its timestamps.
 
         The ids of the model and of its base become the spelling that the sources list. Raises invalid_request
-        for an invalid id, base or grant.
+        for an invalid id, base, picture or grant.
         """
         if not record.id or len(record.id) > MAX_ID_LENGTH:
             raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
         record = self._as_listed(record)
         check_base(record, self._records)
+        check_picture(record)
         for grant in record.grants:
             check_grant(grant)
         at = self._clock()

@@ -9,6 +9,7 @@ from typing import Any, Final
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.errors import GatewayError
+from gatewayd.pictures.icons import shown_icon
 from gatewayd.pipeline.documents.model_info import assigned_ids
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind
 from gatewayd.plugins.registry import PluginManager
@@ -95,7 +96,7 @@ def _filter(loaded: PluginHandle) -> ActionButton:
 
 
 def _button(plugin: Plugin, button_id: str, name: str, icon: str) -> ActionButton:
-    icon = icon or plugin.manifest.get("icon_url", "")
+    icon = shown_icon(icon or plugin.manifest.get("icon_url", ""))
     return {"id": button_id, "name": name, "description": plugin.description, "icon": icon or None}
 
 

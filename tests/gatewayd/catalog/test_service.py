@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -178,6 +179,19 @@ async def test_grant_of_an_unknown_model_is_not_found(tasks: TaskRegistry) -> No
     with pytest.raises(GatewayError) as caught:
         await catalog.grant("none", [], by="u1")
     assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    "picture", ["javascript:alert(1)", "data:image/svg+xml,x", "data:image/png;base64,PHN2Zz4=", 5]
+)
+async def test_a_model_has_no_picture_that_could_run(tasks: TaskRegistry, picture: object) -> None:
+    catalog = make_catalog(tasks)
+    record = ModelRecord(id="m", user_id="u1", name="M", meta={"profile_image_url": picture})
+    with pytest.raises(GatewayError) as caught:
+        await catalog.put_record(record)
+    assert caught.value.param == "meta.profile_image_url"
+    assert catalog.list_records() == []
+    await catalog.put_record(replace(record, meta={"profile_image_url": "/static/favicon.png"}))
 
 
 async def test_records_survive_a_reload_and_can_be_removed(tasks: TaskRegistry) -> None:

@@ -74,6 +74,13 @@ async def test_sub_actions_are_buttons_of_their_own() -> None:
     ]
 
 
+async def test_icons_that_lead_elsewhere_are_left_out() -> None:
+    bad = "{'id': 'bad', 'icon_url': 'javascript:alert(1)'}"
+    parts = f"actions = [{bad}, {{'id': 'svg', 'icon_url': 'data:image/svg+xml,x'}}]"
+    found = await shown(action("a", parts))
+    assert [one["icon"] for one in found["actions"]] == [None, "data:image/svg+xml,x"]
+
+
 async def test_only_filters_with_a_toggle_are_shown() -> None:
     plugins = [toggled("a", icon="i"), toggled("b", toggle=False), toggled("c", is_global=False)]
     [button] = (await shown(*plugins))["filters"]
