@@ -32,7 +32,7 @@ def is_picture(address: str) -> bool:
 
 
 def has_picture(address: str) -> bool:
-    """Tell whether a text is a data address in Base64 whose bytes are a picture of the type that it claims."""
+    """Tell whether a text is a data address in Base64 of a picture of the type that it claims."""
     found = _DATA.match(address)
     if found is None:
         return False
