@@ -23,7 +23,7 @@ OPEN = (
 FORM = {"email": "root@example.org", "password": PASSWORD}
 BODILESS = {"101", "204"}
 OF_OTHERS = {"application/x-ndjson", "application/manifest+json"}
-"""Media types without a schema: lines of JSON, and the manifest of the page (W3C, Web Application Manifest)."""
+"""Media types without a schema: lines of JSON; the manifest of the page (Web Application Manifest, W3C)."""
 
 
 @pytest.fixture(scope="module")
