@@ -351,8 +351,11 @@ def unrouted_dialect(request: web.Request) -> RouteDialect:
 
 
 def is_cancellable(route: Route, request: web.Request) -> bool:
-    """Return whether a request may be cancelled: reading ones, and those of interruptible rows."""
-    return route.interruptible or request.method in SAFE_METHODS
+    """Return whether a request may be cancelled: reading ones, and those of interruptible rows.
+
+    A request that ends its own session must not be cancelled by that.
+    """
+    return route.interruptible or (request.method in SAFE_METHODS and not route.writes)
 
 
 def check_access(access: RouteAccess, actor: Actor) -> None:

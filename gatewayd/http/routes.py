@@ -58,14 +58,15 @@ class Route:
     """One row of a route table.
 
     `path` is served with and without a trailing slash. `interruptible` handlers are cancelled when their
-    client leaves. Other handlers run to their end, so that committed changes are also announced. `slashes`
-    permits an encoded slash in the path, for ids that contain one. Handlers with `invites` answer `Expect:
-    100-continue` themselves, when they want the body. `tickets` permits a ticket in the query in place of a
-    credential. `takes` are the accepted media types of the body, the recommended one first; none where the
-    body is ignored. Pages of other origins may not write; `guarded` also excludes their GET. `use` is the use
-    of the request in the bounds of connections. `statuses` are those of a success; none where every request
-    is refused. `asks` marks a POST that changes nothing, so that it is not audited. `reply` describes the
-    reply of a success, and `query` each query parameter; their defaults are the declarations of the handler.
+    client leaves, and so is every GET but one that `writes`. Other handlers run to their end, so that
+    committed changes are also announced. `slashes` permits an encoded slash in the path, for ids with one.
+    Handlers with `invites` answer `Expect: 100-continue` themselves, when they want the body. `tickets`
+    permits a ticket in the query in place of a credential. `takes` are the accepted media types of the body,
+    the recommended one first; none where the body is ignored. Pages of other origins may not write; `guarded`
+    also excludes their GET. `use` is the use of the request in the bounds of connections. `statuses` are
+    those of a success; none where every request is refused. `asks` marks a POST that changes nothing, so that
+    it is not audited. `reply` describes the reply of a success, and `query` each query parameter; their
+    defaults are the declarations of the handler.
     """
 
     method: str
@@ -78,6 +79,7 @@ class Route:
     reply: Reply | None = None
     tag: str = ""
     interruptible: bool = False
+    writes: bool = False
     slashes: bool = False
     invites: bool = False
     tickets: bool = False

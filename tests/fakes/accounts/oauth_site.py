@@ -12,6 +12,7 @@ from gatewayd.accounts.identity.providers import WELL_KNOWN, ProviderOptions
 from gatewayd.accounts.identity.records import IdentityRules
 from gatewayd.accounts.identity.token_exchange import TokenExchange
 from gatewayd.accounts.records import Role, User
+from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.public.accounts.identities import IdentityRoutes
 from gatewayd.http.public.accounts.oauth import OAuthRoutes, OAuthServices
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
@@ -22,6 +23,7 @@ from tests.fakes.http.public_app import Client, serving
 from tests.fakes.providers.hostile_oidc import CLIENT, SECRET, HostileProvider, hostile_provider
 
 FROM_OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
+FROM_ELSEWHERE = {"Sec-Fetch-Site": "cross-site"}
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Browser:
     async def finish(self, provider: str = "evil", **params: str) -> str:
         """Come back from a provider; return where the gateway sends the browser."""
         query = "&".join(f"{name}={value}" for name, value in params.items())
-        reply = await self.get(f"/oauth/{provider}/callback?{query}")
+        reply = await self.get(f"/oauth/{provider}/callback?{query}", FROM_ELSEWHERE)
         assert reply.status == 302, await reply.text()
         return reply.headers["Location"]
 
@@ -107,8 +109,10 @@ async def serving_oauth() -> AsyncIterator[OAuthSite]:
         accounts = Accounts(providers=[_options(evil), _options(good)])
         admin = await accounts.add_user("admin", Role.ADMIN, password="secret")
         await accounts.runtime.set({"DEFAULT_USER_ROLE": "user"}, by="test")
+        shut_out = AccessRevocation()
+        accounts.changes.subscribe(shut_out.on_change)
         client = await stack.enter_async_context(
-            serving(oauth_rows(accounts), authenticator=accounts.authenticator)
+            serving(oauth_rows(accounts), authenticator=accounts.authenticator, shut_out=shut_out)
         )
         yield OAuthSite(accounts, client, evil, good, admin)
 

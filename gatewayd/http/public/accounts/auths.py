@@ -112,7 +112,11 @@ class AuthRoutes:
             _row("POST", "/signin", self.signin, RouteAccess.PUBLIC, "Sign in", SignInBody),
             _row("POST", "/signup", self.signup, RouteAccess.PUBLIC, "Sign up", SignUpBody),
             _row("POST", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"),
-            replace(_row("GET", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"), guarded=True),
+            replace(
+                _row("GET", "/signout", self.signout, RouteAccess.OPTIONAL, "Sign out"),
+                guarded=True,
+                writes=True,
+            ),
             _row("POST", "/add", self.add, RouteAccess.ADMIN, "Create an account", AddBody),
             _row(
                 "POST",

@@ -115,8 +115,8 @@ class OAuthRoutes:
         )
         return [
             replace(login, statuses=(302,)),
-            replace(done, statuses=(302,)),
-            replace(done, path="/oauth/{provider}/login/callback", statuses=(302,)),
+            replace(done, statuses=(302,), writes=True),
+            replace(done, path="/oauth/{provider}/login/callback", statuses=(302,), writes=True),
             logout,
             exchange,
             replace(exchange, path="/api/v1/oauth/{provider}/token/exchange"),

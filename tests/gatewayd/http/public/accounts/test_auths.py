@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.password_rules import PasswordRules
+from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.public.accounts.auths import AuthRoutes
 from gatewayd.http.public.accounts.session_replies import CookieOptions, SessionReplies
 from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
@@ -137,6 +138,19 @@ async def test_sign_out_ends_the_session(site: Site, method: str) -> None:
     assert await site.get_ok(f"{BASE}/", site.user)
     assert await site.call(method, f"{BASE}/signout", token) == (200, {"status": True})
     assert await site.call(method, f"{BASE}/signout") == (200, {"status": True})
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_sign_out_does_not_cancel_itself(method: str) -> None:
+    accounts, shut_out = Accounts(), AccessRevocation()
+    accounts.changes.subscribe(shut_out.on_change)
+    rows = nouns(accounts).routes()
+    user = await accounts.add_user("user")
+    async with serving(rows, authenticator=accounts.authenticator, shut_out=shut_out) as client:
+        # The second one needs the connection of the first.
+        for token in [await accounts.session(user), await accounts.session(user)]:
+            async with client.request(method, f"{BASE}/signout", headers=bearer(token)) as reply:
+                assert (reply.status, await reply.json()) == (200, {"status": True})
 
 
 async def test_sign_out_with_a_key_leaves_the_key(site: Site) -> None:

@@ -14,6 +14,7 @@ from gatewayd.accounts.identity.attempts import MAX_ATTEMPTS_PER_BROWSER, MAX_RE
 from gatewayd.accounts.identity.providers import ClaimNames, ProviderKind
 from gatewayd.accounts.identity.records import GroupRules, ProviderTokens, RoleRules
 from gatewayd.accounts.records import Role, UserChange
+from gatewayd.errors import GatewayError
 from tests.fakes.accounts.oauth_site import FROM_OWN_PAGE, OAuthSite, parameters, serving_oauth
 from tests.fakes.http.public_app import bearer
 from tests.fakes.providers.hostile_oidc import KEYS, LOGOUT_EVENT
@@ -48,6 +49,19 @@ async def test_a_person_signs_in_and_out(site: OAuthSite, caplog: pytest.LogCapt
     assert "id_token_hint=ey" in address
     lines = [record for record in caplog.records if record.name == "gatewayd.audit"]
     assert [(line.getMessage(), line.__dict__["outcome"]) for line in lines] == [("sign-in", "created")]
+
+
+async def test_a_new_sign_in_replaces_the_session_of_the_browser(site: OAuthSite) -> None:
+    site.allow(roles=RoleRules(is_managed=True))
+    browser = site.browser()
+    assert await site.sign_in(browser, roles=["user"]) == "/"
+    first = browser.cookies["token"]
+    # The change of the role and the end of the former session do not cancel the sign-in itself.
+    assert await site.sign_in(browser, roles=["admin"]) == "/"
+    assert await site.sign_in(browser, roles=["admin"]) == "/"
+    with pytest.raises(GatewayError, match="it was ended"):
+        await site.accounts.authenticator.authenticate(first, "GET", "/")
+    assert await site.accounts.authenticator.authenticate(browser.cookies["token"], "GET", "/")
 
 
 @pytest.mark.parametrize("setting", ["https://ai.example.org", ""])
