@@ -49,7 +49,8 @@ def read_identity(
         subject=_text(merged, names.subject, is_number=True),
         provisioning_id=provisioning,
         email=email,
-        email_verified=bool(email) and source.get("email_verified") is True,
+        # The claim is about the standard one (OpenID Connect Core 1.0, 5.1), not about a name there.
+        email_verified=bool(email) and source.get("email_verified") is True and source.get("email") == email,
         name=_text(merged, names.name),
         picture_url="",
         roles=_roles(merged, options),

@@ -394,6 +394,16 @@ async def test_nobody_becomes_an_administrator_by_an_address(
     assert site.people() == 0
 
 
+async def test_a_name_at_the_provider_is_no_verified_address(site: OAuthSite) -> None:
+    await site.accounts.add_user("bob")
+    site.allow(merge_by_email=True)
+    site.change(claims=ClaimNames(email="preferred_username"))
+    names = {"preferred_username": "bob@example.org", "email_verified": True}
+    assert await site.sign_in(**names, email="mallory@example.org") == f"{REFUSED}email_unverified"
+    assert await site.sign_in(**names, email=None) == f"{REFUSED}email_unverified"
+    assert await site.sign_in(**names, email="bob@example.org") == "/"
+
+
 @pytest.mark.parametrize(
     ("emails", "found"),
     [
