@@ -46,6 +46,11 @@ class SignInAttempt:
     started_at: int = 0
 
     @property
+    def is_secure(self) -> bool:
+        """Whether the browser comes back by HTTPS."""
+        return self.redirect_uri.startswith("https:")
+
+    @property
     def challenge(self) -> str:
         """The code challenge S256 of the verifier (RFC 7636, 4.2)."""
         digest = hashlib.sha256(self.verifier.encode()).digest()
@@ -70,13 +75,20 @@ class SignInAttempts:
         )
         return attempt, self._cipher.encrypt(json.dumps(asdict(attempt)))
 
-    async def take(self, cookie: str, provider: str, state: str) -> SignInAttempt:
-        """Return the attempt of a callback and mark its state as used; raise forbidden (`state`)."""
-        attempt = self._read(cookie)
+    async def take(self, cookies: Mapping[str, str], provider: str, state: str) -> SignInAttempt:
+        """Return the attempt of a callback and mark its state as used; raise forbidden (`state`).
+
+        `cookies` are those of the browser. Another site of the domain, or someone on the way, can set one
+        without the prefix that binds it to the host, so it is not accepted for an attempt by HTTPS.
+        """
+        secure, plain = (cookies.get(cookie_name(state, is_secure=each), "") for each in (True, False))
+        attempt = self._read(secure or plain)
         if attempt is None:
             raise _bad("this browser has no such attempt")
         if not hmac.compare_digest(attempt.state.encode(), state.encode("utf-8", "replace")):
             raise _bad("the state is another one")
+        if attempt.is_secure and not secure:
+            raise _bad("the cookie is not bound to the host")
         if attempt.provider != provider:
             raise _bad("the attempt was begun at another provider")
         if not 0 <= self._clock() - attempt.started_at <= LIFE_SECONDS:

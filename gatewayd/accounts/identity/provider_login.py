@@ -127,13 +127,15 @@ class ProviderLogin:
         joint = "&" if "?" in metadata.authorization_endpoint else "?"
         return f"{metadata.authorization_endpoint}{joint}{urlencode(params)}", attempt, cookie
 
-    async def complete(self, name: str, cookie: str, params: CallbackParams) -> ProviderSession:
+    async def complete(
+        self, name: str, cookies: Mapping[str, str], params: CallbackParams
+    ) -> ProviderSession:
         """Return who has signed in; raise forbidden with a `RefusalCode`.
 
         Nothing is sent to the provider before the state and the issuer of the answer are checked.
         """
         options = self.get(name)
-        attempt = await self._attempts.take(cookie, name, params.state)
+        attempt = await self._attempts.take(cookies, name, params.state)
         metadata = await self._directory.metadata(options)
         _check_answer(params, attempt, metadata)
         tokens = await self._redeem(options, metadata, params.code, attempt)

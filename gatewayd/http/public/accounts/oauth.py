@@ -143,7 +143,7 @@ class OAuthRoutes:
         except GatewayError as error:
             return self._refused(request, error, LINK_PATH if is_link else FAILURE_PATH)
         reply = web.Response(status=302, headers={hdrs.LOCATION: url, **NO_STORE})
-        is_secure = attempt.redirect_uri.startswith("https:")
+        is_secure = attempt.is_secure
         kept = {key: value for key, value in request.cookies.items() if is_attempt_cookie(key)}
         for surplus in login.surplus(kept):
             _delete(reply, surplus)
@@ -171,10 +171,9 @@ class OAuthRoutes:
             *(request.query.get(key, "") for key in ("state", "code", "iss", "error", "error_description"))
         )
         cookies = [cookie_name(params.state, is_secure=is_secure) for is_secure in (True, False)]
-        cookie = next((request.cookies[each] for each in cookies if each in request.cookies), "")
         failure = FAILURE_PATH
         try:
-            found = await login.complete(name, cookie, params)
+            found = await login.complete(name, request.cookies, params)
             if found.attempt.user_id:
                 failure = LINK_PATH
                 reply = await self._link(request, found)

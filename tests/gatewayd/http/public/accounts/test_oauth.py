@@ -100,6 +100,18 @@ async def test_a_state_works_once_in_its_browser_at_its_provider(site: OAuthSite
     assert site.people() == 1
 
 
+async def test_a_cookie_that_another_site_of_the_domain_has_set_is_no_attempt(site: OAuthSite) -> None:
+    await site.accounts.runtime.set({"WEBUI_URL": "https://ai.example.org"}, by="test")
+    attacker, victim = site.browser(), site.browser()
+    asked = await attacker.begin()
+    site.evil.grant("c", site.evil.claims(asked["nonce"]), asked["code_challenge"])
+    victim.cookies = {name.removeprefix("__Host-"): each for name, each in attacker.cookies.items()}
+    site.evil.requests.clear()
+    assert await victim.finish(state=asked["state"], code="c") == f"{REFUSED}state"
+    assert site.evil.requests == []
+    assert await attacker.finish(state=asked["state"], code="c") == "/"
+
+
 async def test_an_attempt_ends_after_ten_minutes(site: OAuthSite) -> None:
     browser = site.browser()
     asked = await browser.begin()
