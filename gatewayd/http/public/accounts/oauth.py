@@ -250,7 +250,10 @@ class OAuthRoutes:
             **({"changes": shorten(", ".join(known.changes), 1000)} if known.changes else {}),
         )
         origin = SessionOrigin(SignInMethod.OAUTH, name, found.session_id)
-        return await self._replies.redirect(request, known.user, origin, found.attempt.return_path)
+        attempt = found.attempt
+        return await self._replies.redirect(
+            request, known.user, origin, attempt.return_path, is_secure=attempt.is_secure
+        )
 
     async def _link(self, request: web.Request, found: ProviderSession) -> web.Response:
         caller, services = find_actor(request), self._services

@@ -65,13 +65,16 @@ class SessionReplies:
         return reply
 
     async def redirect(
-        self, request: web.Request, user: User, origin: SessionOrigin, location: str
+        self, request: web.Request, user: User, origin: SessionOrigin, location: str, *, is_secure: bool
     ) -> web.Response:
-        """Answer 302 to `location` with the cookie of a new session, as `open` makes it."""
+        """Answer 302 to `location` with the cookie of a new session, as `open` makes it.
+
+        A GET has no Origin: with `is_secure` the browser has come by HTTPS.
+        """
         token, claims = await self._begin(request, user, origin)
         await self._end_former(request)
         reply = web.Response(status=302, headers={hdrs.LOCATION: location, **NO_STORE})
-        self._set(request, reply, token, claims.expires_at - claims.issued_at)
+        self._set(request, reply, token, claims.expires_at - claims.issued_at, is_secure=is_secure)
         return reply
 
     async def _begin(
@@ -148,14 +151,16 @@ class SessionReplies:
         origin = request.headers.get(hdrs.ORIGIN, "")
         return self._cookie.secure or origin.startswith("https:") or base_url(request).startswith("https:")
 
-    def _set(self, request: web.Request, reply: web.Response, token: str, seconds: int) -> None:
+    def _set(
+        self, request: web.Request, reply: web.Response, token: str, seconds: int, *, is_secure: bool = False
+    ) -> None:
         reply.set_cookie(
             self._cookie.name,
             token,
             max_age=seconds,
             path="/",
             httponly=True,
-            secure=self._is_secure(request),
+            secure=is_secure or self._is_secure(request),
             samesite=self._cookie.same_site,
         )
 

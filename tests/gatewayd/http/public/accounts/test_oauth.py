@@ -74,6 +74,10 @@ async def test_the_callback_is_at_the_public_address(site: OAuthSite, setting: s
     (cookie,) = reply.cookies.values()
     assert (cookie.key.startswith("__Host-"), bool(cookie["secure"])) == (bool(setting), bool(setting))
     assert (cookie["httponly"], cookie["samesite"], cookie["path"]) == (True, "Lax", "/")
+    asked = parameters(reply)
+    site.evil.grant("c", site.evil.claims(asked["nonce"]), asked["code_challenge"])
+    done = await browser.get(f"/oauth/evil/callback?state={asked['state']}&code=c")
+    assert bool(done.cookies["token"]["secure"]) == bool(setting)
 
 
 @pytest.mark.parametrize("path", ["/oauth/nobody/login", "/oauth/nobody/callback", "/oauth/%2e%2e/login"])

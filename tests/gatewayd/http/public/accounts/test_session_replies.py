@@ -82,7 +82,7 @@ async def test_a_session_knows_its_browser() -> None:
 async def test_a_redirect_has_the_cookie_and_no_body() -> None:
     accounts = Accounts()
     user = await accounts.add_user()
-    reply = await replies(accounts).redirect(ASKED, user, BY_PASSWORD, "/c/1")
+    reply = await replies(accounts).redirect(ASKED, user, BY_PASSWORD, "/c/1", is_secure=False)
     assert (reply.status, reply.headers["Location"], reply.body) == (302, "/c/1", None)
     assert reply.headers["Cache-Control"] == "no-store"
     assert accounts.sessions.read(reply.cookies["token"].value).user_id == user.id
