@@ -64,6 +64,11 @@ class ProviderLogout:
             ended = await self._sessions.end_of_provider(
                 options.name, user_id=user_id, provider_session=notice.session
             )
+            if user_id is not None:
+                # Without an id the session may be that one.
+                ended += await self._sessions.end_of_provider(
+                    options.name, user_id=user_id, provider_session=""
+                )
             return options.name, ended
         return options.name, await self._sessions.end_of_provider(options.name, user_id=user_id)
 

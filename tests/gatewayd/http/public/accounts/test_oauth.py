@@ -574,6 +574,15 @@ async def test_a_logout_by_session_and_one_by_person(site: OAuthSite) -> None:
     assert kept.origin.provider == ""
 
 
+async def test_a_logout_by_session_ends_those_of_the_person_whose_id_is_not_known(site: OAuthSite) -> None:
+    for session in ("sid-1", "sid-2", None):
+        await site.sign_in(sid=session)
+    user = await site.accounts.users.resolve("ann@example.org")
+    assert await logout(site, site.evil.sign(site.evil.logout_claims(sub="s-1", sid="sid-1"))) == 200
+    left = {each.origin.provider_session for each in await site.accounts.sessions.list(user.id)}
+    assert left == {"sid-2"}
+
+
 @pytest.mark.parametrize(
     ("claims", "header", "status"),
     [
