@@ -49,12 +49,19 @@ class ProviderLogout:
         person or session is not an error.
         """
         options, notice = await self._read(token)
+        names_person = options.claims.subject == "sub"
+        if not names_person and not notice.session:
+            raise refuse(
+                RefusalCode.PROVIDER,
+                f"the logout token names nobody known: accounts have the claim {options.claims.subject!r} of"
+                " the provider; let it send sid",
+            )
         used = ids.digest(f"jti {options.name} {notice.jti}")
         expires_at = self._clock() + 2 * MAX_LOGOUT_AGE_SECONDS
         if not await self._store.use_once(used, expires_at):
             raise refuse(RefusalCode.PROVIDER, "the logout token was used before")
         user_id = None
-        if notice.subject:
+        if notice.subject and names_person:
             issuer = (await self._directory.metadata(options)).issuer
             link = await self._store.find(issuer, notice.subject)
             if link is None and not notice.session:

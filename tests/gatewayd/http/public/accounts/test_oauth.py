@@ -583,6 +583,17 @@ async def test_a_logout_by_session_ends_those_of_the_person_whose_id_is_not_know
     assert left == {"sid-2"}
 
 
+async def test_a_logout_of_a_person_who_is_known_by_another_claim_needs_the_session(site: OAuthSite) -> None:
+    site.change(claims=ClaimNames(subject="oid"))
+    assert await site.sign_in(oid="o-1", sid="sid-1") == "/"
+    user = await site.accounts.users.resolve("ann@example.org")
+    person = site.evil.logout_claims(sub="s-1", sid=None)
+    assert await logout(site, site.evil.sign(person)) == 400
+    session = site.evil.logout_claims(sub="s-1", sid="sid-1", jti="jti-2")
+    assert await logout(site, site.evil.sign(session)) == 200
+    assert await site.accounts.sessions.list(user.id) == []
+
+
 @pytest.mark.parametrize(
     ("claims", "header", "status"),
     [
