@@ -22,6 +22,7 @@ from gatewayd.accounts.identity.records import (
 )
 from gatewayd.accounts.identity.signatures import read_header, verify
 from gatewayd.errors import GatewayError, not_found, shorten
+from gatewayd.text import is_storable
 
 log = logging.getLogger(__name__)
 
@@ -242,7 +243,8 @@ def _kept(tokens: JsonObject) -> ProviderTokens:
 
 def _session_id(claims: JsonObject) -> str:
     found = claims.get("sid")
-    return found if isinstance(found, str) and len(found) <= MAX_SUBJECT_CHARACTERS else ""
+    is_id = isinstance(found, str) and len(found) <= MAX_SUBJECT_CHARACTERS and is_storable(found)
+    return str(found) if is_id else ""
 
 
 def _token(value: Any) -> str:

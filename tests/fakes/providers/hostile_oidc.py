@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -83,7 +84,7 @@ class HostileProvider:
         algorithm = {"ec": "ES256", "none": "none", "public": "HS256"}.get(signing, "RS256")
         full = {"alg": algorithm, "kid": signing, "typ": "JWT", **(header or {})}
         full = {name: value for name, value in full.items() if value is not None}
-        begin = f"{_encoded(orjson.dumps(full))}.{_encoded(orjson.dumps(claims))}"
+        begin = f"{_encoded(orjson.dumps(full))}.{_encoded(json.dumps(claims).encode())}"
         if signing == "none":
             return f"{begin}."
         if signing == "public":
@@ -91,7 +92,7 @@ class HostileProvider:
             return f"{begin}.{_encoded(hmac.new(secret, begin.encode(), 'sha256').digest())}"
         registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
         if "crit" not in full:
-            return jws.serialize_compact(full, orjson.dumps(claims), KEYS[signing], registry=registry)
+            return jws.serialize_compact(full, json.dumps(claims).encode(), KEYS[signing], registry=registry)
         signed = jws.serialize_compact({"alg": algorithm}, b"{}", KEYS[signing], registry=registry)
         return f"{begin}.{signed.split('.')[2]}"
 

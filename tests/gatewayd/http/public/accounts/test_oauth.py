@@ -227,6 +227,8 @@ async def test_an_id_token_without_a_valid_signature(site: OAuthSite, grant: dic
         {"nonce": None},
         {"nonce": "another"},
         {"nonce": ["a"]},
+        {"nonce": "\ud800"},
+        {"more": float("nan")},
         {"sub": None},
         {"sub": ""},
         {"sub": ["s-1"]},
@@ -242,6 +244,12 @@ async def test_an_id_token_without_a_valid_signature(site: OAuthSite, grant: dic
 async def test_an_id_token_with_wrong_claims(site: OAuthSite, claims: dict[str, Any]) -> None:
     assert await site.sign_in(**claims) == f"{REFUSED}provider"
     assert site.people() == 0
+
+
+async def test_a_session_id_that_cannot_be_stored_is_not_kept(site: OAuthSite) -> None:
+    assert await site.sign_in(sid="a\0b") == "/"
+    user = await site.accounts.users.resolve("ann@example.org")
+    assert [each.origin.provider_session for each in await site.accounts.sessions.list(user.id)] == [""]
 
 
 async def test_a_token_of_another_sign_in_is_refused(site: OAuthSite) -> None:
