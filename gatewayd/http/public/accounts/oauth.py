@@ -24,7 +24,7 @@ from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found, shorten
 from gatewayd.http.audit import audit_session, note_change
 from gatewayd.http.body import read_bytes, read_model
 from gatewayd.http.context import base_url, client_address, find_actor
-from gatewayd.http.origins import FETCH_SITE, OWN_FETCH_SITES
+from gatewayd.http.origins import FETCH_SITE
 from gatewayd.http.public.accounts.session_replies import NO_STORE, SessionReplies
 from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
@@ -269,12 +269,13 @@ class OAuthRoutes:
     async def _linking_actor(self, request: web.Request) -> Actor:
         """Return the account that a link is for.
 
-        A page of another site must not begin a link: the person may be signed in there as somebody else.
+        A page of another site must not begin it, nor an address in a message, for which a browser sends
+        "none": the person may be signed in there as somebody else.
         """
         caller = find_actor(request)
         if caller is None or caller.kind is not CredentialKind.SESSION or caller.jti is None:
             raise refuse(RefusalCode.STATE, "a link needs a session")
-        if request.headers.get(FETCH_SITE) not in OWN_FETCH_SITES:
+        if request.headers.get(FETCH_SITE) != "same-origin":
             raise refuse(RefusalCode.STATE, "a link must begin on a page of the gateway, by HTTPS or locally")
         if not await self._services.sessions.is_fresh(caller.jti):
             raise refuse(RefusalCode.STATE, "the session was not confirmed in the last minutes")

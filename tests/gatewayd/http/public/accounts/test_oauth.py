@@ -659,7 +659,7 @@ async def test_a_link_begins_on_the_own_page_in_a_fresh_session(site: OAuthSite)
     failed = "/settings/account?error=state"
     assert (await browser.get(ask, FROM_OWN_PAGE)).headers["Location"] == failed
     browser.cookies["token"] = await accounts.session(site.admin)
-    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
+    for headers in ({}, *({"Sec-Fetch-Site": each} for each in ("cross-site", "same-site", "none"))):
         assert (await browser.get(ask, headers)).headers["Location"] == failed
     accounts.time += 601
     assert (await browser.get(ask, FROM_OWN_PAGE)).headers["Location"] == failed
