@@ -7,8 +7,8 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.links.records import AcceptedInvitation, LinkKind, NewInvitation, OneTimeLink
-from gatewayd.accounts.links.tokens import LinkTokens, new_token
-from gatewayd.accounts.records import NewUser, User
+from gatewayd.accounts.links.tokens import LinkTokens, invalid_link_error, new_token
+from gatewayd.accounts.records import NewUser, Role, User
 from gatewayd.accounts.texts import email_key, normalise_email
 from gatewayd.accounts.users import Users
 from gatewayd.errors import ErrorKind, GatewayError, invalid
@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 MAX_LIFETIME_SECONDS: Final = 90 * 86_400
 MAX_GROUPS: Final = 100
+OPERATOR_PREFIX: Final = "control:"
+"""Start of `created_by` of an invitation by the control socket."""
 
 
 class Invitations:
@@ -67,7 +69,7 @@ class Invitations:
 
     async def find_by_token(self, token: str) -> OneTimeLink:
         """Return an invitation, which stays unused; raise invalid_request for a token that does not work."""
-        return await self._tokens.find(LinkKind.INVITATION, token)
+        return await self._find(token)
 
     async def revoke(self, link_id: str) -> OneTimeLink:
         """Delete an unused invitation and return it; raise not_found without it."""
@@ -79,7 +81,7 @@ class Invitations:
         Nothing changes on an error: invalid_request for a token that does not work, for an address other than
         the bound one and for a bad field; conflict for an address that has an account.
         """
-        link = await self._tokens.find(LinkKind.INVITATION, accepted.token)
+        link = await self._find(accepted.token)
         email = _chosen_email(link, accepted.email)
 
         async def finish(user: User) -> None:
@@ -97,6 +99,15 @@ class Invitations:
                 "cannot accept the invitation: the e-mail address has an account; sign in",
                 param="email",
             ) from error
+
+    async def _find(self, token: str) -> OneTimeLink:
+        """Return a valid invitation: one of an administrator ends with their role."""
+        link = await self._tokens.find(LinkKind.INVITATION, token)
+        if not link.created_by.startswith(OPERATOR_PREFIX):
+            creator = await self._users.find(link.created_by)
+            if creator is None or not creator.active or creator.role is not Role.ADMIN:
+                raise invalid_link_error()
+        return link
 
     async def _join(self, user: User, group_ids: Sequence[str]) -> None:
         for group_id in group_ids:
