@@ -17,7 +17,8 @@ from gatewayd.settings import load
 OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|responses|embeddings)$"
 RUNTIME_WORK = r"^/ollama/api/(generate|chat|embed|embeddings|show|pull|push|create)(/\{index.*)?$"
 UNKNOWN_WORK = r"^/ollama/api/\{path:"
-MODEL_WORK = f"{OPENAI_WORK}|{RUNTIME_WORK}|{UNKNOWN_WORK}"
+PROVIDER_TESTS = "^/(?:openai|ollama)/verify$"
+MODEL_WORK = f"{OPENAI_WORK}|{RUNTIME_WORK}|{UNKNOWN_WORK}|{PROVIDER_TESTS}"
 
 
 @pytest.fixture
