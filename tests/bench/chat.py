@@ -158,7 +158,7 @@ def measure(site: Site, browser: Browser, messages: int, seconds: float) -> Resu
     with streaming(site, chat_id):
         page.goto(f"/c/{chat_id}")
         answer = page.locator(".message.answer").last
-        answer.get_by_text("word1 ").wait_for()
+        answer.get_by_text("word1 ").first.wait_for()
         opened = {
             "shown ms": page.evaluate("() => performance.now()"),
             "messages in the page": float(page.locator(".message").count()),

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ NOBODY = "nobody@example.org"
 class Step:
     """One command line, its exit code and its standard input.
 
-    `{f}` is the form, `{key}` the newest key, `{file}` the newest file, `{docs}` a directory of two
+    `{f}` is the form, `{key}` the newest key, `{invitation}` the newest invitation, `{linked}` a provider
+    that the administrator is linked to, `{file}` the newest file, `{docs}` a directory of two
     documents, `{plugins}` one of sources, `{url}` the address of the daemon, `{token}` the file of its
     SCIM tokens, which is removed before a step that says so, `{image}` a directory. `{chats}`, `{chat}`,
     `{task}` and `{call}` are made for the step.
@@ -41,6 +43,7 @@ class Step:
 
     def arguments(self, daemon: Daemon, form: str, made: Mapping[str, str]) -> list[str]:
         newest = {"key": newest_key, "file": newest_file, "docs": documents, "plugins": plugins}
+        newest |= {"invitation": newest_invitation, "linked": linked_provider}
         found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
         names["image"] = str(daemon.state / "image")
@@ -53,6 +56,22 @@ def token_file(daemon: Daemon) -> Path:
 
 def newest_key(daemon: Daemon) -> str:
     return daemon.run_ctl("key", "list", "-o", "name").stdout.split()[-1]
+
+
+def newest_invitation(daemon: Daemon) -> str:
+    return daemon.run_ctl("invitation", "list", "-o", "name").stdout.split()[-1]
+
+
+def linked_provider(daemon: Daemon) -> str:
+    """Link the administrator to a provider, as a sign-in there would, and return its name."""
+    with contextlib.closing(sqlite3.connect(daemon.state / "gatewayd.db")) as database, database:
+        database.execute(
+            "INSERT INTO user_identities (user_id, provider, issuer, subject, provisioning_id, email, id_token,"
+            " refresh_token, linked_at, used_at)"
+            " SELECT id, 'acme', 'https://acme.example', 's', '', email, '', '', 1, 1 FROM users WHERE email = ?",
+            (ROOT,),
+        )
+    return "acme"
 
 
 def newest_file(daemon: Daemon) -> str:
@@ -151,9 +170,28 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("user link {root}", 2),
         Step("user unlink {f}-a@example.org --oauth-subject"),
         Step("user unlink {nobody}", 5),
+        Step("user invite {f}-i@example.org --role user"),
+        Step("user invite {root}", 6),
+        Step("user sign-in-link {f}-a@example.org"),
+        Step("user sign-in-link {nobody}", 5),
+        Step("user sessions {f}-a@example.org"),
+        Step("user sessions {nobody}", 5),
+        Step("user end-sessions {f}-a@example.org"),
+        Step("user end-sessions {nobody}", 5),
+        Step("user identities {root}"),
+        Step("user identities {nobody}", 5),
+        Step("user remove-identity {root} {linked}"),
+        Step("user remove-identity {root} none", 5),
         Step("user remove {f}-a@example.org", 2),
         Step("user remove {f}-a@example.org --yes"),
         Step("user remove {f}-a@example.org --yes", 5),
+    ],
+    "invitation": [
+        Step("user invite {f}-j@example.org"),
+        Step("invitation list"),
+        Step("invitation list --bogus", 2),
+        Step("invitation revoke {invitation} --yes"),
+        Step("invitation revoke none --yes", 5),
     ],
     "group": [
         Step("group list --user {root}"),

@@ -14,7 +14,7 @@ EARLY: Final = "#app/core/early"
 """The module that runs before all others have come."""
 
 STATIC_IMPORT: Final = re.compile(
-    r"""(?:^|[;}])\s*(?:import|export)\s*(?:[\w*{][^"'();=]*\bfrom\s*)?["']([^"']+)["']""", re.MULTILINE
+    r"""(?:^|[;}])[ \t]*(?:import|export)\s*(?:[\w*{][^"'();=]*\bfrom\s*)?["']([^"']+)["']""", re.MULTILINE
 )
 """Pattern of an import that is loaded with its module; `import("...")` is none."""
 
