@@ -66,9 +66,10 @@ def linked_provider(daemon: Daemon) -> str:
     """Link the administrator to a provider, as a sign-in there would, and return its name."""
     with contextlib.closing(sqlite3.connect(daemon.state / "gatewayd.db")) as database, database:
         database.execute(
-            "INSERT INTO user_identities (user_id, provider, issuer, subject, provisioning_id, email, id_token,"
-            " refresh_token, linked_at, used_at)"
-            " SELECT id, 'acme', 'https://acme.example', 's', '', email, '', '', 1, 1 FROM users WHERE email = ?",
+            "INSERT INTO user_identities"
+            " (user_id, provider, issuer, subject, provisioning_id, email, id_token, refresh_token, linked_at,"
+            " used_at) SELECT id, 'acme', 'https://acme.example', 's', '', email, '', '', 1, 1"
+            " FROM users WHERE email = ?",
             (ROOT,),
         )
     return "acme"
