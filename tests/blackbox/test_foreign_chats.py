@@ -40,6 +40,7 @@ FORM = {"id": "secretive", "name": "x", "content": TOOL, "meta": {"description":
 BODIES: dict[str, Any] = {
     f"{CHATS}/{{id}}": {"chat": {"title": "x"}},
     f"{CHATS}/{{id}}/messages/{{message_id}}": {"content": "x"},
+    f"{CHATS}/{{id}}/branch": {"chat": {"title": "x"}},
     f"{CHATS}/{{chat_id}}/messages/{{message_id}}/event": {"type": "replace", "data": {"content": "x"}},
     f"{CHATS}/{{id}}/tags": {"name": "x"},
     f"{EVENTS}/calls/{{id}}": {"result": True},

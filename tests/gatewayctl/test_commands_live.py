@@ -67,8 +67,8 @@ def linked_provider(daemon: Daemon) -> str:
     with contextlib.closing(sqlite3.connect(daemon.state / "gatewayd.db")) as database, database:
         database.execute(
             "INSERT INTO user_identities"
-            " (user_id, provider, issuer, subject, provisioning_id, email, id_token, refresh_token, linked_at,"
-            " used_at) SELECT id, 'acme', 'https://acme.example', 's', '', email, '', '', 1, 1"
+            " (user_id, provider, issuer, subject, provisioning_id, email, id_token, refresh_token,"
+            " linked_at, used_at) SELECT id, 'acme', 'https://acme.example', 's', '', email, '', '', 1, 1"
             " FROM users WHERE email = ?",
             (ROOT,),
         )
