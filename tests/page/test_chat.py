@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.page.browser import find_violations
 from tests.page.chat_actions import answers, ask, expect_idle, open_new, question_field, stored_chat
 from tests.page.conftest import NewContext
-from tests.page.site import Site, steps, wait_until
+from tests.page.site import USER, Site, steps, wait_until
 
 
 def test_a_question_is_answered_and_kept(page: Page, site: Site) -> None:
@@ -195,6 +195,27 @@ def test_drafts_are_kept_by_chat(page: Page, site: Site) -> None:
     expect(question_field(page)).to_have_value("half a question")
     page.goto(f"/c/{chat_id}")
     expect(question_field(page)).to_have_value("another")
+
+
+def test_a_draft_is_not_for_who_comes_after(contexts: NewContext, site: Site) -> None:
+    context = contexts(site.add("drafter@example.com").email)
+    page = context.new_page()
+    page.goto("/")
+    question_field(page).fill("private words")
+    page.goto("/overview")
+    context.clear_cookies()
+    site.sign_in(context, USER)
+    page.goto("/")
+    expect(question_field(page)).to_have_value("")
+    context.clear_cookies()
+    site.sign_in(context, "drafter@example.com")
+    page.goto("/")
+    expect(question_field(page)).to_have_value("private words")
+    question_field(page).fill("last words")
+    page.evaluate("() => import('#app/core/session').then(({ signOut }) => signOut())")
+    page.get_by_label("E-mail address").wait_for()
+    page.goto("/auth")
+    assert "words" not in page.evaluate("() => JSON.stringify(localStorage)")
 
 
 def test_a_question_that_cannot_be_sent_comes_back(page: Page, site: Site) -> None:

@@ -1,9 +1,10 @@
 /**
  * The field for the question. Its text is its own: typing renders neither the transcript nor the rest of the view.
  */
-import { html, useEffect, useLayoutEffect, useRef, useSignal } from "#app/core/html";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useSignal } from "#app/core/html";
 import { isComposing } from "#app/core/composing";
 import { formatBytes, t } from "#app/core/messages";
+import { hasSignedOut, me } from "#app/core/session";
 import { shortcut } from "#app/core/shortcuts";
 import { Chip, ErrorNote, IconButton, Progress } from "#app/ui/index";
 import { ComposerOptions, chosenNames, toggleId } from "#app/chat/composer_options";
@@ -22,8 +23,11 @@ let unkept = null;
  *   isRunning: boolean, field: {current: HTMLTextAreaElement | null}, onSend: (draft: object) => Promise<void>,
  *   onStop: () => Promise<void>, onEditLast: () => void}} props
  */
-export function Composer(props) {
-  const { draftKey, model, attachments, chosen, isRunning, field, onStop } = props;
+export function Composer({ draftKey: place, ...given }) {
+  // A draft belongs to the account that wrote it.
+  const draftKey = useMemo(() => `${me.peek()?.id} ${place}`, [place]);
+  const props = { ...given, draftKey };
+  const { model, attachments, chosen, isRunning, field, onStop } = props;
   const isEmpty = useSignal(true);
   const error = useSignal(null);
   const files = useRef(null);
@@ -122,7 +126,8 @@ function keepDraft(draftKey, text) {
 function flushDraft() {
   if (unkept === null) return;
   clearTimeout(unkept.timer);
-  drafts.set(unkept.draftKey, unkept.text);
+  // Nothing is kept of who signed out on purpose; after a session that ended, the text waits for its author.
+  if (!hasSignedOut.peek()) drafts.set(unkept.draftKey, unkept.text);
   unkept = null;
 }
 

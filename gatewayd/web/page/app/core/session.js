@@ -9,9 +9,11 @@ export const me = signal(null);
 /** The answer of GET /api/config. */
 export const config = signal({ name: "", features: {}, oauth: { providers: {} } });
 
-/** Whether somebody chose to sign out since this page was loaded, so that nothing signs them in by itself. */
+/** Whether somebody chose to sign out and nobody has signed in since, so that nothing signs them in by itself. */
 export const hasSignedOut = signal(false);
 
+/** How the keys in localStorage begin that hold something of an account. */
+const ACCOUNT_KEYS = "gatewayd-";
 const SIGNED_IN = "signed in";
 const SIGNED_OUT = "signed out";
 const channel = new BroadcastChannel("gatewayd-session");
@@ -27,6 +29,14 @@ onUnauthenticated(() => {
 function leave() {
   hasSignedOut.value = true;
   me.value = null;
+  forget();
+}
+
+/** Removes what the browser keeps of the account, such as drafts; the settings of the browser itself stay. */
+function forget() {
+  for (const key of Object.keys(localStorage)) {
+    if (key.startsWith(ACCOUNT_KEYS)) localStorage.removeItem(key);
+  }
 }
 
 /**
@@ -50,6 +60,7 @@ export async function loadSession() {
   // Nothing of one account stays on the page of another.
   if (account && me.peek() && account.id !== me.peek().id) window.location.assign("/");
   me.value = account;
+  if (account) hasSignedOut.value = false;
 }
 
 async function findAccount() {
