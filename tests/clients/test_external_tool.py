@@ -128,7 +128,7 @@ def test_what_is_stored(house: House, kind: str, name: str) -> None:
         own = house.begin(who=house.admin)
         assert house.ok("POST", place(own), STATUS, house.admin) is True
         other.wait_type("status", own.chat_id)
-        assert [one.data["chat_id"] for one in other.heard] == [own.chat_id]
+        assert {one.data["chat_id"] for one in other.heard} == {own.chat_id}
     after = house.message(turn)
     assert after[field] == ([data] if expected is None else expected)
     assert {key for key in after if after[key] != before.get(key)} == {field}
