@@ -213,6 +213,31 @@ def test_who_signs_out_stays_out(contexts: NewContext, site: Site) -> None:
     expect(page.get_by_role("link", name="Continue with Company")).to_be_visible()
 
 
+def test_nothing_stays_for_who_comes_after(contexts: NewContext, site: Site) -> None:
+    page = contexts(site.add("before@example.com").email).new_page()
+    page.goto("/settings/account")
+    page.get_by_role("heading", name="Sessions").wait_for()
+    page.evaluate(
+        """async () => {
+          const { promptDialog } = await import("#app/core/dialogs");
+          const { toast } = await import("#app/core/toasts");
+          window.answer = promptDialog({ title: "Rename the secret", value: "secret" });
+          toast("success", "secret archived", { action: { label: "Undo", run: () => {} } });
+        }"""
+    )
+    page.get_by_role("dialog").wait_for()
+    page.evaluate("() => import('#app/core/session').then(({ signOut }) => signOut())")
+    page.get_by_label("E-mail address").wait_for()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_text("secret")).to_have_count(0)
+    assert page.evaluate("() => window.answer") is None
+    page.evaluate("() => { window.isOld = true; }")
+    submit(page, USER)
+    expect(page).to_have_url("/")
+    page.get_by_role("heading", level=1).wait_for()
+    page.wait_for_function("() => !window.isOld")
+
+
 def test_the_header_of_a_proxy_is_tried_once(stranger: Page) -> None:
     tried: list[Any] = []
 

@@ -63,8 +63,15 @@ function take(event) {
 
 async function put(event, isAnswered) {
   if (isAnswered.peek()) return;
-  const answer = await openDialog(CallDialog, { type: event.type, data: event.data ?? {}, isAnswered });
+  const isThere = () => me.peek() !== null;
+  const question = { type: event.type, data: event.data ?? {}, isAnswered };
+  const answer = isThere() ? await openDialog(CallDialog, question) : undefined;
   if (isAnswered.peek()) return;
+  if (!isThere()) {
+    // Who has left is asked again when they come back, and nobody else.
+    seen.delete(event.call_id);
+    return;
+  }
   await send(event.call_id, { result: answer ?? false });
 }
 

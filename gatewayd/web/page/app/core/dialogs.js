@@ -1,14 +1,23 @@
 /**
  * Dialogs: one above the page at a time, each a promise of its answer.
  */
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { html, useId, useLayoutEffect, useRef, useState } from "#app/core/html";
 import { isComposing } from "#app/core/composing";
 import { t } from "#app/core/messages";
+import { me } from "#app/core/session";
 import { toast } from "#app/core/toasts";
 
 const open = signal([]);
 let count = 0;
+
+effect(() => {
+  // What somebody was asked is not for those who come after them.
+  if (me.value !== null) return;
+  const dismissed = open.peek();
+  open.value = [];
+  for (const one of dismissed) one.resolve(undefined);
+});
 
 /**
  * Shows a component in a dialog. It gets `close(answer)` beside its props, and names the dialog by an element

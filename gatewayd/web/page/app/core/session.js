@@ -22,6 +22,8 @@ channel.onmessage = ({ data }) => {
   else loadSession().catch(reportError);
 };
 let held = 0;
+/** Id of the account that this page was last shown to, also after it signed out; null at first. */
+let lastId = null;
 onUnauthenticated(() => {
   if (held === 0) me.value = null;
 });
@@ -57,10 +59,15 @@ export async function replaceSession(replace) {
 export async function loadSession() {
   const [account, settings] = await Promise.all([findAccount(), get("/api/config")]);
   config.value = settings;
-  // Nothing of one account stays on the page of another.
-  if (account && me.peek() && account.id !== me.peek().id) window.location.assign("/");
+  // Nothing of one account stays in the page of another, be it in a module that has no place on the screen.
+  if (account && lastId !== null && account.id !== lastId) {
+    window.location.assign("/");
+    return;
+  }
   me.value = account;
-  if (account) hasSignedOut.value = false;
+  if (account === null) return;
+  lastId = account.id;
+  hasSignedOut.value = false;
 }
 
 async function findAccount() {

@@ -1,15 +1,21 @@
 /**
  * Short notices of what happened elsewhere.
  */
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { html } from "#app/core/html";
 import { t } from "#app/core/messages";
+import { me } from "#app/core/session";
 
 const SHOWN_MS = 6000;
 const MAX_SHOWN = 4;
 
 const shown = signal([]);
 let count = 0;
+
+effect(() => {
+  // They name chats and offer to change them.
+  if (me.value === null) shown.value = [];
+});
 
 /**
  * Shows a notice; one with an action stays until it is closed.
