@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.fakes.daemons.chat_site import Person
-from tests.page.browser import PHONE, find_violations
+from tests.page.browser import PHONE, Noise, find_violations
 from tests.page.conftest import NewContext
 from tests.page.site import ADMIN, AUTHS, PASSWORD, Site
 
@@ -161,6 +161,23 @@ def test_a_new_password_ends_the_other_sessions(
     assert site.call("GET", f"{AUTHS}/", who=owner)[0] == 401
     tab.reload()
     expect(tab.get_by_role("heading", name="Sessions")).to_be_visible()
+
+
+def test_events_come_after_a_new_password(tab: Page, noise: Noise) -> None:
+    noise.expect("401")
+    form = section(tab, "Password")
+    form.get_by_label("Present password").fill(PASSWORD)
+    form.get_by_label("New password").fill(NEW_PASSWORD)
+
+    def answer(route: Route) -> None:
+        with tab.expect_response(lambda reply: reply.url.endswith("/api/v1/events") and reply.status == 401):
+            pass
+        route.continue_()
+
+    tab.route(f"**{AUTHS}/signin", answer)
+    with tab.expect_response(lambda reply: reply.url.endswith("/api/v1/events") and reply.status == 200):
+        form.get_by_role("button", name="Change the password").click()
+    expect(tab.get_by_text("Password changed. All other sessions have ended.")).to_be_visible()
 
 
 def test_sessions_are_listed_and_ended(site: Site, owner: Person, contexts: NewContext, tab: Page) -> None:
