@@ -13,11 +13,29 @@ from gatewayd.http.context import base_url
 FETCH_SITE: Final = "Sec-Fetch-Site"
 """Header of the browser about the origin of a request (Fetch Metadata). Pages cannot set it."""
 
+FETCH_DESTINATION: Final = "Sec-Fetch-Dest"
+"""Header of the browser about what a page wants the reply for, such as `image` (Fetch Metadata, 2.1)."""
+
 OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
 HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
 EXPOSED_HEADERS: Final = "X-Request-Id, request-id, X-Gateway-Warning, Retry-After"
 DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 FOREIGN_ORIGIN: Final = "foreign_origin"
+
+
+def refuse_parts(request: web.Request) -> None:
+    """Raise forbidden (code `foreign_origin`) for a part of a page, such as a picture.
+
+    Its address may be a text of somebody else on a page of the gateway: reading it must change nothing.
+    """
+    wanted = request.headers.get(FETCH_DESTINATION, "empty")
+    if wanted not in {"empty", "document"}:
+        raise GatewayError(
+            ErrorKind.FORBIDDEN,
+            f"cannot accept the request: its reply would be part of a page, as {shorten(wanted)!r}",
+            param=FETCH_DESTINATION,
+            code=FOREIGN_ORIGIN,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from aiohttp import hdrs, web
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.body import json_reply
+from gatewayd.http.origins import FETCH_DESTINATION
 from gatewayd.http.reply_schemas import service
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
@@ -61,7 +62,6 @@ MAX_LIST_CHARACTERS: Final = 2000
 """Characters of a list header that are read; browsers send a tenth of it."""
 
 THEME_COOKIE: Final = "theme"
-FETCH_DESTINATION: Final = "Sec-Fetch-Dest"
 
 _row = RouteGroup("", "page").row
 

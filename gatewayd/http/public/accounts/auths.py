@@ -15,6 +15,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.audit import audit_session, note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, base_url, client_address, credential, find_actor
+from gatewayd.http.origins import refuse_parts
 from gatewayd.http.public.accounts.header_sign_in import HeaderSignIn
 from gatewayd.http.public.accounts.serializers import render_account
 from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, NO_STORE, SessionReplies
@@ -197,7 +198,9 @@ class AuthRoutes:
         """Answer `{"status": true}`; the session is revoked and its cookie deleted.
 
         `redirect_url` is where the browser should go, for example to the sign-out of the identity provider.
+        403 for a picture or another part of a page.
         """
+        refuse_parts(request)
         caller = find_actor(request)
         url = ""
         if caller is not None and caller.jti is not None:

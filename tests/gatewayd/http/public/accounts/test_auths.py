@@ -266,3 +266,12 @@ async def test_a_foreign_page_signs_nobody_out(site: Site) -> None:
     async with site.client.get(f"{BASE}/signout", headers=headers) as reply:
         assert reply.status == 403
     assert await site.get_ok(f"{BASE}/", token)
+
+
+async def test_a_picture_in_a_message_signs_nobody_out(site: Site) -> None:
+    token = await site.accounts.session(site.user)
+    headers = {"Cookie": f"token={token}", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "image"}
+    async with site.client.get(f"{BASE}/signout", headers=headers) as reply:
+        assert reply.status == 403
+        assert (await reply.json())["error"]["code"] == "foreign_origin"
+    assert await site.get_ok(f"{BASE}/", token)
