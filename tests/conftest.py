@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from gatewayd.errors import GatewayError
@@ -37,7 +38,9 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note what the tests execute, and watch those that start nothing."""
+    """Note what the tests execute, and watch those that start nothing; a busy machine fails no example."""
+    hypothesis.settings.register_profile("suite", deadline=None)
+    hypothesis.settings.load_profile("suite")
     config.pluginmanager.register(ExecutedFunctions(config))
     config.pluginmanager.register(markers.Guard())
 
