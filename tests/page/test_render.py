@@ -65,6 +65,25 @@ def test_what_is_complete_is_never_touched(stage: Page) -> None:
     assert changed == []
 
 
+def test_late_definitions_and_sources_reach_split_blocks(stage: Page) -> None:
+    table = "|a|b|\n|-|-|\n" + "|[x]|said [1]|\n" * 3_000
+    numbered = "\n".join(f"{number}. see [x]" for number in range(1, 900))
+    text = f"{table}\n{numbered}\n\n[x]: https://x.example"
+    difference = stage.evaluate(
+        """async (text) => {
+          await stage.whole(text, {sources: 1});
+          const whole = stage.copy();
+          await stage.grow(text, [20000], {});
+          stage.update(text, {sources: 1});
+          return stage.difference(stage.copy(), whole);
+        }""",
+        text,
+    )
+    assert difference == ""
+    expect(stage.get_by_role("link", name="x")).to_have_count(3_899)
+    expect(stage.get_by_role("button", name="Source 1")).to_have_count(3_000)
+
+
 def test_one_write_a_frame(stage: Page) -> None:
     counts = stage.evaluate(
         """async () => {

@@ -30,5 +30,11 @@ TEXTS: Final = (
     "```js\n" + "const x = `a`;\n" * 900 + "```\n\nafter the code",
     "word *mark* " * 900 + "\n\n" + "plain " * 6_000,
     "|a|b|\n|-|-|\n" + "|cell *x*|`y`|\n" * 700 + "\nafter",
+    "|a|b|\n|-|-|\n" + "|cell *x*|`y`|\n" * 4_500 + "\nafter",
+    "|a|b|\n|-|-|\n" + "|cell *x*|`y`|\n" * 4_500 + "# heading\n|c|d|\n|-|-|\n|1|2|",
+    "|a|b|\n|-|-|\n"
+    + "|[x]|said [1]|\n" * 3_000
+    + "\n".join(f"\n{number}. see [x]" for number in range(1, 900)),
+    "|a|b|\n|-|-|\n" + "|c|d|\n" * 3_000 + "\n" + "".join(f"{number}. see\n" for number in range(1, 2_000)),
     "<b>bold</b> <br> a<br/>b <!-- c --> <script>x</script>\n\n<div>\n\n*in*\n\n</div>\n",
 )

@@ -5,13 +5,13 @@
 /** Characters of a message that are laid out; the rest is shown as one plain text. */
 export const MAX_TEXT_CHARACTERS = 1_000_000;
 /** Characters of one paragraph, heading or cell whose marks are read. */
-export const MAX_INLINE_CHARACTERS = 20_000;
+export const MAX_INLINE_CHARACTERS = 16_000;
 /** Characters in one paragraph that may begin or end a mark: each may be compared with each other one. */
 export const MAX_INLINE_MARKS = 1_500;
 /** Characters that the lexer reads at once: some of its rules look through all that follows, line for line. */
 export const WINDOW_CHARACTERS = 8_000;
 /** Characters of one block, and of one list, table or code block; what is longer is shown as it was written. */
-export const MAX_BLOCK_CHARACTERS = 32_000;
+export const MAX_BLOCK_CHARACTERS = 16_000;
 export const MAX_LONG_BLOCK_CHARACTERS = 256_000;
 /** Characters of a heading whose underline is looked for. */
 export const MAX_HEADING_CHARACTERS = 400;

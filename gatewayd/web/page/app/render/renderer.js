@@ -2,7 +2,7 @@
  * Shows a Markdown text in an element, block by block: what is complete is never touched again, the end is shown once a
  * frame while it grows.
  */
-import { completeCount, readBlocks } from "#app/render/blocks";
+import { completeCount, readAgain, readBlocks } from "#app/render/blocks";
 import { kindOf } from "#app/render/block_kinds";
 import { appendCode, isOpenFence } from "#app/render/code";
 import { MessageLexer, normalLabel } from "#app/render/lexer";
@@ -10,8 +10,8 @@ import { MAX_DEFINITIONS, MAX_TEXT_CHARACTERS } from "#app/render/limits";
 import { completeTail } from "#app/render/tail";
 import { make, patch, replace } from "#app/render/tree";
 
-/** Part of the time that showing may take while a text grows: a costly end is shown less often. */
-const SHARE = 0.25;
+/** Part of the time that showing, layout included, may take while a text grows: a costly end is shown less often. */
+const SHARE = 0.4;
 
 /** What the elements of one message share. */
 class MessageView {
@@ -92,7 +92,12 @@ class MessageRenderer {
 
   request() {
     this.timer = 0;
-    this.frame = requestAnimationFrame(() => this.flush());
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      // What the last showing took is known only after its frame.
+      if (performance.now() < this.nextAt) this.schedule();
+      else this.flush();
+    });
   }
 
   cancel() {
@@ -106,7 +111,10 @@ class MessageRenderer {
     this.cancel();
     const begin = performance.now();
     this.show(normalised(this.wanted, this.view.streaming));
-    this.nextAt = begin + (performance.now() - begin) / SHARE;
+    // A task after the frame knows what style and layout took.
+    setTimeout(() => {
+      this.nextAt = begin + (performance.now() - begin) / SHARE;
+    });
   }
 
   show(text) {
@@ -165,11 +173,10 @@ class MessageRenderer {
   }
 
   remake(isConcerned) {
-    this.made = this.made.map((made) => {
+    this.made = this.made.map((made, index, all) => {
       if (!isConcerned({ raw: made.token.raw, missing: made.missing })) return made;
-      const [token] = readBlocks(this.view.lexer, made.token.raw);
-      const { start, isContinued, isOpen, raw } = made.token;
-      return this.noting(() => replace(made, { ...token, start, isContinued, isOpen, raw }, this.view));
+      const token = readAgain(this.view.lexer, made.token, all[index - 1]?.token);
+      return this.noting(() => replace(made, token, this.view));
     });
   }
 
