@@ -113,6 +113,17 @@ def test_an_embed_asks_one_question_at_a_time(stage: Page) -> None:
     expect(stage.get_by_role("dialog")).to_have_count(0)
 
 
+def test_an_embed_that_is_refused_again_and_again_asks_no_more(stage: Page) -> None:
+    frame = embed(stage, "0")
+    frame.locator("body").evaluate(
+        "() => setInterval(() => parent.postMessage({type: 'action:submit', text: 'Please'}, '*'), 50)"
+    )
+    for _ in range(3):
+        stage.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    stage.wait_for_timeout(700)
+    expect(stage.get_by_role("dialog")).to_have_count(0)
+
+
 @pytest.mark.parametrize(
     ("message", "height"),
     [

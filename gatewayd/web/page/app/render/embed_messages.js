@@ -12,6 +12,9 @@ const MAX_HEIGHT = 2_000;
 /** Milliseconds between two texts of one embed. */
 const PROMPT_PAUSE_MS = 500;
 
+/** Questions that the reader refuses before an embed may ask no more. */
+const MAX_REFUSALS = 3;
+
 let isAsking = false;
 
 /** Returns the height in pixels that an embed gets, or null. @param {unknown} wanted */
@@ -23,6 +26,7 @@ export function clampHeight(wanted) {
 /** Takes the messages of one embed. */
 export class EmbedListener {
   lastPrompt = -Infinity;
+  refusals = 0;
 
   /**
    * @param {HTMLIFrameElement} frame
@@ -73,11 +77,12 @@ export class EmbedListener {
   /** Sends a text as a question when the reader agrees; one embed at a time may ask. */
   async ask(text) {
     const { onSubmit, title } = this.props();
-    if (isAsking || !onSubmit) return;
+    if (isAsking || !onSubmit || this.refusals >= MAX_REFUSALS) return;
     isAsking = true;
     try {
       const wanted = { title: t("render.askSend", { title }), text, verb: t("render.send") };
       if (await confirmDialog(wanted)) onSubmit(text);
+      else this.refusals += 1;
     } finally {
       isAsking = false;
     }
