@@ -10,6 +10,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.page.browser import find_violations
 from tests.page.conftest import NewContext
 from tests.page.injections import INJECTIONS, assert_nothing_ran
+from tests.page.site import Site
 from tests.page.staging import staged
 from tests.page.texts import KITCHEN, TEXTS
 
@@ -219,6 +220,18 @@ def test_links_leave_nothing_behind(stage: Page) -> None:
         "href", f"{stage.url.split('/settings')[0]}/documents/1"
     )
     expect(stage.get_by_role("link")).to_have_count(3)
+
+
+@pytest.mark.parametrize(
+    "path", ["/oauth/company/login?link=true", "/%6Fauth/company/login", "/s/../api/v1/auths/signout", "/a%"]
+)
+def test_no_text_leads_to_the_sign_in(stage: Page, site: Site, path: str) -> None:
+    asked: list[str] = []
+    stage.on("request", lambda sent: asked.append(sent.url))
+    show(stage, f"[here]({path}) [there]({site.url}{path}) ![pixel]({path}) ![pixel]({site.url}{path}) end")
+    expect(stage.get_by_text("end")).to_be_visible()
+    expect(stage.get_by_role("link")).to_have_count(0)
+    assert asked == []
 
 
 def test_a_picture_of_another_host_waits_for_a_click(stage: Page) -> None:

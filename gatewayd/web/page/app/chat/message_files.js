@@ -1,9 +1,10 @@
 /** The files of a message: pictures of the gateway at once, foreign ones as links, others to save. */
 import { html } from "#app/core/html";
 import { formatBytes, t } from "#app/core/messages";
+import { safeLink } from "#app/render/links";
 import { Icon } from "#app/ui/index";
 
-const OWN = /^\/api\/v1\/files\/[\w-]+\/content(?:\/[^?#]*)?$/;
+const OWN = /^\/api\/v1\/files\/[\w-]+\/content(?:\/[^?#/\\]+)?$/;
 const DATA_PICTURE = /^data:image\/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/=]+$/;
 
 /** The files. @param {{files: object[]}} props */
@@ -31,7 +32,8 @@ function MessageFile({ file }) {
 
 function addressOf(file, url) {
   if (OWN.test(url)) return `${url}?attachment=true`;
-  if (/^https?:\/\//.test(url) && URL.canParse(url) && !new URL(url).username) return url;
+  const link = /^https?:\/\//.test(url) && safeLink(url);
+  if (link) return link.href;
   if (file.type === "collection") return `/documents/${encodeURIComponent(String(file.id))}`;
   return file.type === "file" && typeof file.id === "string"
     ? `/api/v1/files/${encodeURIComponent(file.id)}/content?attachment=true`

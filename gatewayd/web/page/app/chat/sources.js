@@ -1,6 +1,7 @@
 /** Sources of an answer: numbered chips, and the panel with the passages of one. */
 import { html, useEffect, useRef } from "#app/core/html";
 import { formatNumber, t } from "#app/core/messages";
+import { safeLink } from "#app/render/links";
 import { Button, Dialog } from "#app/ui/index";
 
 /**
@@ -23,6 +24,7 @@ export function SourceChips({ sources, onOpen }) {
  */
 export function PassagePanel({ source, onClose }) {
   const body = useRef(null);
+  const link = safeLink(source.url);
   useEffect(() => body.current?.focus(), [source.number]);
   return html`<${Dialog} wide title=${t("chat.sourceTitle", { number: source.number, name: source.name })} onClose=${onClose}>
     <div class="passages" tabindex="0" role="region" aria-label=${t("chat.passages")} ref=${body}>
@@ -30,7 +32,7 @@ export function PassagePanel({ source, onClose }) {
       ${source.passages.map((passage, place) => html`<${Passage} key=${place} source=${source} passage=${passage} />`)}
     </div>
     <div class="dialog-buttons">
-      ${source.url && html`<a class="button" href=${source.url} target="_blank" rel="noopener noreferrer">${t("chat.openPage")}</a>`}
+      ${link && html`<a class="button" href=${link.href} target="_blank" rel="noopener noreferrer">${t("chat.openPage")}</a>`}
       <button type="button" class="button primary" onClick=${onClose}>${t("common.close")}</button>
     </div>
   <//>`;

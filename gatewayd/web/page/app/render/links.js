@@ -3,6 +3,8 @@
  */
 const FOLLOWED = new Set(["http:", "https:", "mailto:"]);
 const OWN_PATH = /^\/(?![/\\])/;
+/** Addresses of this page that begin or end a session: a text of somebody else must not lead there. */
+const SESSIONS = /^\/+(?:oauth|api\/v1\/auths)(?:\/|$)/i;
 const PICTURE_DATA = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\s]*$/i;
 
 /**
@@ -13,7 +15,7 @@ const PICTURE_DATA = /^data:image\/(?:png|jpeg|gif|webp|avif);base64,[a-z0-9+/=\
  */
 export function safeLink(text) {
   const address = parse(text);
-  if (!address || !FOLLOWED.has(address.protocol)) return null;
+  if (!address || !FOLLOWED.has(address.protocol) || isOfSessions(address)) return null;
   return address.username || address.password ? null : address;
 }
 
@@ -28,6 +30,16 @@ export function sanitiseImage(text) {
   if (!address || address.protocol === "mailto:") return null;
   const kind = address.origin === location.origin ? "own" : "foreign";
   return { kind, address: address.href, host: address.host };
+}
+
+/** Returns whether an address belongs to the sign-in of this gateway, however it is written. */
+function isOfSessions(address) {
+  if (address.origin !== location.origin) return false;
+  try {
+    return SESSIONS.test(decodeURIComponent(address.pathname));
+  } catch {
+    return true;
+  }
 }
 
 function parse(text) {
