@@ -2,7 +2,6 @@
  * Requests to the gateway with the cookie of the session, and their failures.
  */
 import { early } from "#app/core/early";
-import { readFrames } from "#app/core/sse";
 
 /** A refused or failed request. `status` is 0 when no answer came. */
 export class ApiError extends Error {
@@ -116,17 +115,4 @@ export function upload(path, formData, { onProgress, signal, method = "POST" } =
     signal?.addEventListener("abort", () => request.abort(), { once: true });
     request.send(formData);
   });
-}
-
-/**
- * Sends a request that is answered by an event stream, and returns when it has ended.
- * @param {string} path
- * @param {unknown} body
- * @param {{signal?: AbortSignal, onEvent: (data: any) => void}} options `onEvent` gets the parsed data of each frame
- */
-export async function streamLines(path, body, { signal, onEvent }) {
-  const reply = await api("POST", path, body, { signal, raw: true, headers: { Accept: "text/event-stream" } });
-  for await (const frame of readFrames(reply.body)) {
-    if (!frame.comment && frame.data !== "[DONE]") onEvent(JSON.parse(frame.data));
-  }
 }

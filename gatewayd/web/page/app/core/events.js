@@ -16,7 +16,7 @@ import { me } from "#app/core/session";
 
 /** "open", or "lost" while no events can come. */
 export const connection = signal("open");
-/** Id of the session of the stream, which a chat request names as its `session_id`; "" without a stream. */
+/** Id of the session of the stream; "" without a stream. */
 export const streamSession = signal("");
 
 const handlers = new Set();
@@ -45,11 +45,6 @@ export function onEvent(handler, { chatId, type } = {}) {
 export function registerEventType(type, handler) {
   types.set(type, handler);
   return () => types.get(type) === handler && types.delete(type);
-}
-
-/** Returns whether code of one's own is registered for a type. */
-export function hasEventType(type) {
-  return types.has(type);
 }
 
 function dispatch(event) {

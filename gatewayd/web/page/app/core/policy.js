@@ -4,9 +4,6 @@
  */
 const { dataset } = document.documentElement;
 
-/** Whether plugins may run code in this document: its policy then permits modules from `blob:` addresses. */
-export const mayExecute = dataset.execute === "true";
-
 /** Hosts whose pages may be embedded: `host`, `host:port` or `*.domain`. */
 export const embedHosts = (dataset.embedHosts ?? "").split(" ").filter(Boolean);
 
