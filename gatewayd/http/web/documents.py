@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from html import escape
@@ -54,6 +54,7 @@ class PageDocuments:
         self._names = import_names(assets)
         self._map = import_map(assets, self._names)
         self._made: dict[PageVariant, PageAsset] = {}
+        self._kept: dict[str, PageAsset] = {}
         self.policy: Final = page_policy(rules, [self._map])
         """The content policy of the HTML."""
         self.languages: Final = tuple(
@@ -92,8 +93,10 @@ class PageDocuments:
 
     def offline(self, language: str) -> PageAsset:
         """Return the HTML that the service worker shows without a connection."""
-        text = Template(self._assets.text("offline.html")).substitute(self._common(language))
-        return document(text, "text/html")
+        return self._once(f"offline.html {language}", "text/html", lambda: self._offline(language))
+
+    def _offline(self, language: str) -> str:
+        return Template(self._assets.text("offline.html")).substitute(self._common(language))
 
     def _common(self, language: str) -> dict[str, str]:
         words = json.loads(self._assets.text(f"languages/{language}.json"))["common"]
@@ -110,19 +113,24 @@ class PageDocuments:
 
     def frame(self) -> PageAsset:
         """Return the empty document of embeds."""
-        return document(self._assets.text("frame.html"), "text/html")
+        return self._once("frame.html", "text/html", lambda: self._assets.text("frame.html"))
 
     def picture(self) -> PageAsset:
         """Return the document of a picture of another host."""
-        return document(self._assets.text("picture.html"), "text/html")
+        return self._once("picture.html", "text/html", lambda: self._assets.text("picture.html"))
 
     def service_worker(self) -> PageAsset:
         """Return the service worker, which differs with each set of files."""
-        text = self._assets.text("service-worker.js").replace("$release", self._assets.release)
-        return document(text, "text/javascript")
+        return self._once("service-worker.js", "text/javascript", self._service_worker)
+
+    def _service_worker(self) -> str:
+        return self._assets.text("service-worker.js").replace("$release", self._assets.release)
 
     def manifest(self) -> PageAsset:
         """Return the manifest of the installed page (W3C Web Application Manifest)."""
+        return self._once("manifest", "application/manifest+json", self._manifest)
+
+    def _manifest(self) -> str:
         icons = [
             {"src": self._address(f"icons/icon-{size}.png"), "sizes": f"{size}x{size}", "type": "image/png"}
             for size in (192, 512)
@@ -139,7 +147,14 @@ class PageDocuments:
             "theme_color": "#ffffff",
             "icons": [*icons, {**maskable, "type": "image/png"}],
         }
-        return document(json.dumps(described), "application/manifest+json")
+        return json.dumps(described)
+
+    def _once(self, name: str, media_type: str, make: Callable[[], str]) -> PageAsset:
+        """Return a document that is made, and thereby encoded, once."""
+        kept = self._kept.get(name)
+        if kept is None:
+            kept = self._kept[name] = document(make(), media_type)
+        return kept
 
     def _address(self, file: str) -> str:
         return self._assets.asset(file).address

@@ -65,3 +65,11 @@ def test_documents_beside_the_views() -> None:
     assert b"<body></body>" in made.frame().data
     assert document("a", "text/html").digest != document("b", "text/html").digest
     assert made.languages == ("ar", "de", "en")
+
+
+def test_each_document_is_made_and_encoded_once() -> None:
+    made = documents()
+    for make in (made.frame, made.picture, made.service_worker, made.manifest):
+        assert make() is make()
+    assert made.offline("en") is made.offline("en")
+    assert made.offline("en") is not made.offline("de")
