@@ -342,7 +342,7 @@ def test_clients_are_told_what_they_may_do(state: Path, passwords: str) -> None:
             assert daemon.call("GET", "/api/v1/auths/")[0] == 401
             assert (features["auth"], features["enable_ldap"], features["auth_trusted_header"]) == (
                 True,
-                daemon.call("POST", "/api/v1/auths/ldap", {"user": "u", "password": "p"})[0] != 404,
+                daemon.call("POST", "/api/v1/auths/ldap", {"user": "u", "password": "p"})[0] != 403,
                 False,
             )
             assert told["oauth"]["providers"] == {}
