@@ -82,7 +82,7 @@ def test_a_filter_is_switched_on_and_off(page: Page) -> None:
 
 @pytest.mark.usefixtures("plugins")
 def test_tools_and_collections_go_with_the_question(page: Page, site: Site) -> None:
-    made = site.ok("POST", "/api/v1/knowledge/create", {"name": "Handbooks", "description": ""})
+    made = site.ok("POST", "/api/v1/knowledge/create", {"name": "Weather records", "description": ""})
     sent: list[Any] = []
     page.on(
         "request", lambda one: sent.append(one.post_data_json) if one.url.endswith("/completions") else None
@@ -91,14 +91,14 @@ def test_tools_and_collections_go_with_the_question(page: Page, site: Site) -> N
     page.get_by_role("button", name="Tools").click()
     page.get_by_role("menuitemcheckbox", name="Weather").click()
     page.get_by_role("button", name="Add files and collections").click()
-    page.get_by_role("menuitemcheckbox", name="Handbooks").click()
+    page.get_by_role("menuitemcheckbox", name="Weather records").click()
     chosen = page.get_by_role("list", name="Goes with the question")
     expect(chosen.get_by_role("listitem")).to_have_count(2)
     ask(page, "what now")
-    expect(page.locator(".message.question").get_by_role("link", name="Handbooks")).to_be_visible()
+    expect(page.locator(".message.question").get_by_role("link", name="Weather records")).to_be_visible()
     expect_idle(page)
     assert sent[0]["tool_ids"] == ["weather"]
-    assert sent[0]["files"] == [{"type": "collection", "id": made["id"], "name": "Handbooks"}]
+    assert sent[0]["files"] == [{"type": "collection", "id": made["id"], "name": "Weather records"}]
     # What a chat is about stays with it.
     expect(chosen.get_by_role("listitem")).to_have_count(1)
     ask(page, "and then")
