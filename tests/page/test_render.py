@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.page.browser import find_violations
+from tests.page.browser import Noise, find_violations
 from tests.page.conftest import NewContext
 from tests.page.injections import INJECTIONS, assert_nothing_ran
 from tests.page.site import Site
@@ -35,6 +35,28 @@ def test_nothing_runs(stage: Page, kind: str) -> None:
         assert milliseconds < 3_000, text[:60]
         assert_nothing_ran(stage)
     assert not [url for url in asked if "outside.invalid" in url or "a.invalid" in url]
+
+
+@pytest.mark.parametrize(
+    ("planted", "told"),
+    [
+        ("<a href='javascript:1'>x</a>", "a leads to javascript:1"),
+        ("<p onclick='1'>x</p>", "p has onclick"),
+        ("<img src='https://a.invalid/x.png'>", "a picture of"),
+        ("<form id=x><base></form>", "base"),
+    ],
+)
+def test_what_could_run_is_found(stage: Page, noise: Noise, planted: str, told: str) -> None:
+    noise.expect("Content Security Policy")
+    stage.evaluate(
+        """(markup) => {
+          const parsed = new DOMParser().parseFromString(trusted.createHTML(markup), "text/html");
+          stage.place.append(...parsed.body.children);
+        }""".replace("trusted", "trustedTypes.createPolicy('dompurify', {createHTML: (markup) => markup})"),
+        planted,
+    )
+    with pytest.raises(AssertionError, match=told):
+        assert_nothing_ran(stage)
 
 
 def test_growing_texts_end_as_whole_ones(stage: Page) -> None:

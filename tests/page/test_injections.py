@@ -1,0 +1,189 @@
+"""The corpus of injections in what users, providers and plugins control: it stays text everywhere."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.page.browser import Noise
+from tests.page.conftest import NewContext
+from tests.page.injections import INJECTIONS, SHORT, assert_nothing_ran
+from tests.page.site import Site, opened_site
+
+SVG = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' onload='top.ran_by_injection=1'/>"
+NAMES = [text for text in SHORT if len(text) <= 64 and text.isprintable() and text == text.strip()][::3]
+LARGE = [text for text in INJECTIONS["sizes"] if len(text) <= 50_000][:12]
+VIEWS = (
+    "/overview",
+    "/documents",
+    *(f"/admin/{name}" for name in ("groups", "models", "functions", "collections")),
+)
+UNFOLD = """() => {
+  for (const one of document.querySelectorAll("main summary, main [aria-expanded=false]")) one.click();
+}"""
+MARKS = {"short": "<script>", "large": "x^{x^{x"}
+PLUGIN = '''"""
+title: {title}
+description: {title}
+author: {title}
+icon_url: javascript:top.ran_by_injection=1
+"""
+from pydantic import BaseModel, Field
+
+
+class Action:
+    class Valves(BaseModel):
+        word: str = Field({title!r}, title={title!r}, description={title!r})
+
+    def __init__(self):
+        self.valves = self.Valves()
+
+    async def action(self, body):
+        return None
+'''
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with opened_site(tmp_path_factory.mktemp("i")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def chats(site: Site) -> Mapping[str, str]:
+    """Fill the gateway, and return the ids of the chats with the corpus: short texts, and large ones."""
+    for number, text in enumerate(NAMES):
+        fill_lists(site, number, text)
+    evil = NAMES[0]
+    plugin = {"id": "evil", "name": evil, "content": PLUGIN.format(title=evil), "meta": {}}
+    site.ok("POST", "/api/v1/functions/create", plugin)
+    site.ok("POST", "/api/v1/functions/id/evil/toggle")
+    site.ok("POST", "/api/v1/functions/id/evil/toggle/global")
+    kinds = [texts for kind, texts in INJECTIONS.items() if kind != "sizes"]
+    return {"short": store_chat(site, kinds), "large": store_chat(site, [[text] for text in LARGE])}
+
+
+def fill_lists(site: Site, number: int, text: str) -> None:
+    """Put a text where names and descriptions are."""
+    history = {"messages": {}, "currentId": None}
+    site.ok("POST", "/api/v1/chats/new", {"chat": {"title": text, "history": history}})
+    site.ok("POST", "/api/v1/folders/", {"name": text})
+    preset = {"id": f"m{number}", "name": text, "base_model_id": "echo", "params": {}}
+    site.ok("POST", "/api/v1/models/create", {**preset, "meta": {"description": text}})
+    site.ok("POST", "/api/v1/knowledge/create", {"name": text, "description": text})
+    site.ok("POST", "/api/v1/groups/create", {"name": text, "description": text})
+
+
+def store_chat(site: Site, answers: Sequence[Sequence[str]]) -> str:
+    """Store a chat with answers that have their texts in all fields; the gateway stores no NUL."""
+    nodes: dict[str, Any] = {}
+    parent = None
+    for given in answers:
+        texts = [text.replace("\0", " ") for text in given]
+        question, answer = str(uuid.uuid4()), str(uuid.uuid4())
+        common = {"timestamp": 1_700_000_000 + len(nodes), "done": True}
+        asked = {**common, "id": question, "parentId": parent, "childrenIds": [answer], "role": "user"}
+        told = {**common, "id": answer, "parentId": question, "childrenIds": [], "role": "assistant"}
+        nodes[question] = {**asked, "content": "\n".join(texts), "files": files_of(texts)}
+        nodes[answer] = {**told, **fields_of(texts)}
+        if parent is not None:
+            nodes[parent]["childrenIds"] = [question]
+        parent = answer
+    title = answers[0][0][:200]
+    chat = {"title": title, "tags": [title[:50]], "history": {"messages": nodes, "currentId": parent}}
+    return str(site.ok("POST", "/api/v1/chats/new", {"chat": chat})["id"])
+
+
+def files_of(texts: Sequence[str]) -> list[dict[str, Any]]:
+    shorts = [text[:500] for text in texts]
+    files = [{"type": "file", "name": text, "url": text, "id": text, "size": text} for text in shorts]
+    return [*files, *({"type": "image", "name": text, "url": text} for text in (*shorts, SVG))]
+
+
+def fields_of(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the members of an answer with the texts in each."""
+    shorts = [text[:500] for text in texts]
+    sources = [
+        {
+            "source": {"name": text, "url": text, "id": text},
+            "document": [text],
+            "metadata": [{"source": text}],
+        }
+        for text in shorts
+    ]
+    runs = [
+        {"type": "code_execution", "id": text, "name": text, "code": text, "language": text}
+        for text in shorts[:3]
+    ]
+    content = "\n\n".join(texts)
+    folded = f'<details type="reasoning" done="true">\n<summary>{shorts[0]}</summary>\n{content}\n</details>'
+    return {
+        "content": f"{folded}\n\n{content}",
+        "model": shorts[0],
+        "modelName": shorts[0],
+        "statusHistory": [{"description": text, "action": text, "queries": [text]} for text in shorts],
+        "sources": [*sources, *runs],
+        "files": files_of(texts),
+        "embeds": ["\n".join(texts), *shorts[:3], SVG],
+        "followUps": shorts,
+        "error": {"content": content},
+        "usage": {shorts[0]: shorts[0]},
+    }
+
+
+@pytest.fixture
+def guarded(contexts: NewContext, noise: Noise) -> Iterator[Page]:
+    """Return a tab that may not load anything from outside."""
+    # What embeds of the corpus try is refused by the policy of their frame, which is told in the console.
+    noise.expect('Blocked a frame with origin "null"|Unsafe attempt to load URL data:|javascript.? URL')
+    noise.expect("Content Security Policy|sandbox|Blocked autofocus")
+    context = contexts()
+    asked: list[str] = []
+
+    def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        route.abort()
+
+    context.route(lambda url: ".invalid" in url, refuse)
+    page = context.new_page()
+    yield page
+    assert asked == []
+
+
+@pytest.mark.parametrize("name", ["short", "large"])
+def test_answers_run_nothing(guarded: Page, chats: Mapping[str, str], name: str) -> None:
+    guarded.goto(f"/c/{chats[name]}")
+    guarded.locator(".message").last.wait_for()
+    for _ in range(4):
+        assert_nothing_ran(guarded)
+        guarded.mouse.move(700, 400)
+        guarded.mouse.wheel(0, -20_000)
+        guarded.wait_for_timeout(100)
+    expect(guarded.locator(".prose").filter(has_text=MARKS[name]).first).to_be_attached()
+    guarded.locator(".source-chip").first.dispatch_event("click")
+    guarded.get_by_role("dialog").wait_for()
+    assert_nothing_ran(guarded)
+    guarded.keyboard.press("Escape")
+    guarded.evaluate(UNFOLD)
+    guarded.wait_for_timeout(100)
+    assert_nothing_ran(guarded)
+    assert chats[name] in guarded.url
+
+
+def test_lists_run_nothing(guarded: Page, chats: Mapping[str, str]) -> None:
+    """Each view shows the texts, as texts."""
+    for view in (
+        "/overview",
+        "/documents",
+        "/admin/groups",
+        "/admin/models",
+        "/admin/functions",
+        "/admin/collections",
+    ):
+        guarded.goto(view)
+        expect(guarded.get_by_role("main")).to_contain_text(NAMES[0] if view != "/overview" else "")
+        expect(guarded.get_by_role("complementary")).to_contain_text(NAMES[0])
+        assert_nothing_ran(guarded)
+        assert guarded.url.endswith(view)
