@@ -50,7 +50,7 @@ def test_buttons_are_listed_with_their_models(site: Site) -> None:
     listed = next(item for item in site.good("GET", "/api/models")["data"] if item["id"] == "echo")
     buttons = {item["id"]: item for item in listed["actions"]}
     assert buttons["menu.shorten"]["name"] == "Shorten"
-    assert buttons["menu.shorten"]["icon"] == "data:image/png;base64,AAAA"
+    assert buttons["menu.shorten"]["icon"] == "data:image/png;base64,iVBORw0KGgo="
     assert buttons["menu.lengthen"]["icon"] == "data:image/svg+xml;base64,PHN2Zy8+"
     assert buttons["menu_of_module.left"]["name"] == "Left"
     assert {"noting", "rewrite", "passport_action"} <= buttons.keys()

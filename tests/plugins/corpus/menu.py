@@ -11,7 +11,7 @@ from typing import Optional
 
 class Action:
     actions = [
-        {"id": "shorten", "name": "Shorten", "icon_url": "data:image/png;base64,AAAA"},
+        {"id": "shorten", "name": "Shorten", "icon_url": "data:image/png;base64,iVBORw0KGgo="},
         {"id": "lengthen", "name": "Lengthen"},
     ]
 
