@@ -13,7 +13,7 @@ from gatewayd import __released__, __version__
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
 GUIDE = (GITHUB / "CONTRIBUTING.md").read_text()
-DOCUMENTS = sorted(path for path in GITHUB.rglob("*") if path.is_file())
+DOCUMENTS = sorted(path for path in GITHUB.rglob("*") if path.is_file() and path.suffix != ".png")
 
 # The tools of .ci/run lint, as a shell or pre-commit starts them.
 CHECK = re.compile(r"(ruff (?:check|format)|mypy|lint-imports|mandoc -Tlint -Wwarning)\b")
