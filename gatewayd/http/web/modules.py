@@ -14,7 +14,9 @@ EARLY: Final = "#app/core/early"
 """The module that runs before all others have come."""
 
 STATIC_IMPORT: Final = re.compile(
-    r"""(?:^|[;}])[ \t]*(?:import|export)\s*(?:[\w*{][^"'();=]*\bfrom\s*)?["']([^"']+)["']""", re.MULTILINE
+    r"""(?:^|[;}])[ \t]*(?:import|export)"""
+    r"""(?:\b[^"'();={}\n]*(?:\{[^"'();={}]*\}[^"'();={}\n]*)?\bfrom)?[ \t]*["']([^"']+)["']""",
+    re.MULTILINE,
 )
 """Pattern of an import that is loaded with its module; `import("...")` is none."""
 
