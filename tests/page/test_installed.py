@@ -61,6 +61,8 @@ def test_nothing_of_an_account_is_kept(
     assert {path for path in kept if not path.startswith("/static/")} == {"/offline.html"}
     page.evaluate("""async () => (await import("#app/core/session")).signOut()""")
     page.wait_for_url("**/auth*")
+    page.get_by_role("button", name="Sign in").first.wait_for()
+    page.wait_for_load_state("networkidle")
     stored = page.evaluate(
         "() => JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)])"
     )
