@@ -9,6 +9,9 @@ from tests.conftest import missing
 from tests.page.browser import ChromiumMissingError, running_browser
 from tests.page.site import opened_site
 
+QUICK_KILOBYTES = 180.0
+"""Maximum first load before the files have their best coding, as that of gzip in tests/gatewayd/http/web."""
+
 
 def test_everything_is_measured(tmp_path: Path) -> None:
     try:
@@ -18,7 +21,8 @@ def test_everything_is_measured(tmp_path: Path) -> None:
         missing("Chromium", str(error))
         raise
     assert {(name, label) for name, found in results.items() for label in found} >= set(LIMITS)
-    assert results["empty cache"]["kB"] > 50
+    # The measurement does not wait for the best coding of the files.
+    assert 50 < results["empty cache"]["kB"] <= QUICK_KILOBYTES
     assert results["empty cache"]["requests"] > results["again"]["requests"] > 2
     assert all(value > 0 for found in results.values() for value in found.values())
 
