@@ -2,8 +2,6 @@
  * Addresses of the gateway for collections and files, and what is done with their answers.
  */
 import { api } from "#app/core/api";
-import { toast } from "#app/core/toasts";
-import { explain } from "#app/ui/states";
 
 /** Address of all collections. */
 export const COLLECTIONS = "/api/v1/knowledge";
@@ -34,16 +32,4 @@ export const contentAddress = (id, page) => `${filePath(id)}/content${page ? `#p
 export async function send(method, path, body) {
   const reply = await api(method, path, body, { raw: true });
   await reply.body?.cancel();
-}
-
-/** Does something and tells of its failure. @returns {Promise<boolean>} whether it is done */
-export async function attempt(work) {
-  try {
-    await work();
-    return true;
-  } catch (error) {
-    const { what, detail } = explain(error);
-    toast("error", [what, detail].filter(Boolean).join(" "));
-    return false;
-  }
 }

@@ -8,19 +8,13 @@ import { t } from "#app/core/messages";
 import { location, navigate } from "#app/core/router";
 import { toast } from "#app/core/toasts";
 import { refreshNow } from "#app/sidebar/state";
-import { explain } from "#app/ui/states";
+import { attempt as tried } from "#app/ui/attempt";
 
 /** Does something, tells of its failure, and reads the lists anew. @returns {Promise<boolean>} whether it is done */
 export async function attempt(work) {
-  try {
-    await work();
-  } catch (error) {
-    const { what, detail } = explain(error);
-    toast("error", [what, detail].filter(Boolean).join(" "));
-    return false;
-  }
-  await refreshNow();
-  return true;
+  const isDone = await tried(work);
+  if (isDone) await refreshNow();
+  return isDone;
 }
 
 const folderDialogs = () => import("#app/sidebar/folder_dialogs");
