@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from tests.bench.documents_filling import Vectors
 from tests.bench.documents_ingest import measure_load, measure_memory
 from tests.bench.documents_report import GOALS, goals_table
 from tests.bench.documents_search import measure_many, measure_queries, measure_start
-from tests.bench.documents_site import ENGINES, SQLITE, Model, made_model, prepared
+from tests.bench.documents_site import ENGINES, SQLITE, Model, Running, made_model, prepared
 from tests.bench.documents_waiting import measure_waiting, write_large
 from tests.bench.targets import running_mock
-from tests.bench.tools import CannotRunError, build
+from tests.bench.tools import CannotRunError, Tools, build
 
 EVERYTHING: dict[str, Any] = {
     "ingest": [{"pages": 10, "passages": 30, "alone": 9.0, "gateway": 10.0, "daemon_cpu": 1.0, "busy": 2.0}],
@@ -146,40 +147,51 @@ def test_ingestion_is_compared_with_the_same_work_alone(tmp_path: Path, model: M
         assert sample["gateway"] > 0
 
 
-def test_memory_is_told_of_each_process(tmp_path: Path, model: Model) -> None:
-    with prepared(tmp_path / "a", model) as site, site.running() as running:
-        found = measure_memory(running, tmp_path / "b", pages=40)
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
+    return build(tmp_path_factory.mktemp("tools"))
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, model: Model, tools: Tools) -> Iterator[Running]:
+    """Start a gateway with a provider, for all measurements that need no filled database."""
+    folder = tmp_path_factory.mktemp("r")
+    with (
+        running_mock(tools, folder) as mock,
+        prepared(folder / "a", model, provider=mock.port) as site,
+        site.running() as started,
+    ):
+        yield started
+
+
+@pytest.mark.real("cc")
+def test_memory_is_told_of_each_process(running: Running, tmp_path: Path) -> None:
+    found = measure_memory(running, tmp_path / "b", pages=40)
     assert set(found["before"]) == {"daemon", "embedding", "extraction"}
     assert all(found["most"][kind] >= size - 1 for kind, size in found["before"].items())
     assert all(found["most"][kind] >= size for kind, size in found["after"].items())
 
 
 @pytest.mark.real("cc")
-def test_chats_are_measured_idle_and_while_ingesting(tmp_path: Path, model: Model) -> None:
-    tools = build(tmp_path)
-    with (
-        running_mock(tools, tmp_path) as mock,
-        prepared(tmp_path / "a", model, provider=mock.port) as site,
-        site.running() as running,
-    ):
-        [row] = measure_load(running, tools, tmp_path / "b", 1, 0.6)
+def test_chats_are_measured_idle_and_while_ingesting(running: Running, tools: Tools, tmp_path: Path) -> None:
+    [row] = measure_load(running, tools, tmp_path / "b", 1, 0.6)
     for sample in row.values():
         assert sample["errors"] == 0, sample
         assert sample["probes"] > 3
         assert sample["first_ms"]["p99"] > 0
 
 
-def test_small_files_are_found_behind_large_ones(tmp_path: Path, model: Model) -> None:
-    with prepared(tmp_path / "a", model) as site, site.running() as running:
-        large = write_large(tmp_path / "b", 3, 100, 400)
-        found = measure_waiting(running, tmp_path, 2, 0.0, large)
+@pytest.mark.real("cc")
+def test_small_files_are_found_behind_large_ones(running: Running, tmp_path: Path) -> None:
+    large = write_large(tmp_path / "b", 3, 100, 400)
+    found = measure_waiting(running, tmp_path, 2, 0.0, large)
     assert found["queued"] == 3
     assert found["bytes"] > 400_000
     assert len(found["seconds"]) == 2
 
 
-def test_small_files_with_nothing_before_them_are_no_measurement(tmp_path: Path, model: Model) -> None:
-    with prepared(tmp_path / "a", model) as site, site.running() as running:
-        large = write_large(tmp_path / "b", 1, 1, 1)
-        with pytest.raises(CannotRunError, match="done too early"):
-            measure_waiting(running, tmp_path, 1, 1.0, large)
+@pytest.mark.real("cc")
+def test_small_files_with_nothing_before_them_are_no_measurement(running: Running, tmp_path: Path) -> None:
+    large = write_large(tmp_path / "b", 1, 1, 1)
+    with pytest.raises(CannotRunError, match="done too early"):
+        measure_waiting(running, tmp_path, 1, 1.0, large)

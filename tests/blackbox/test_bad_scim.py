@@ -388,7 +388,7 @@ def test_any_body_is_taken_whole_or_refused(site: Site) -> None:
 def test_any_body_is_taken_whole_or_refused_on_postgresql(
     tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
 ) -> None:
-    with opened_provoked(tmp_path_factory.mktemp("s"), DATABASE_URL=postgres.create_database()) as site:
+    with opened_provoked(tmp_path_factory.mktemp("s"), DATABASE_URL=postgres.migrated_database()) as site:
         provoke_with_anything(site, 60)
         # What no column keeps is refused or passed over before any database.
         test_every_attribute_may_have_any_type(site, "/Users", STORED_USER_NAMES)

@@ -265,7 +265,7 @@ def opened(folder: Path, **settings: str) -> Iterator[Site]:
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     settings = {}
     if request.param == "postgresql":
-        settings["DATABASE_URL"] = request.getfixturevalue("postgres").create_database()
+        settings["DATABASE_URL"] = request.getfixturevalue("postgres").migrated_database()
     with opened(tmp_path_factory.mktemp("d"), **settings) as made:
         yield made
 

@@ -62,7 +62,7 @@ def test_hundred_kills(tmp_path: Path, client: str, kills: int) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_twenty_kills_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
-    lives = Lives(tmp_path / "s", SEED, Tree(SEED, 100, bad=2), postgres.create_database())
+    lives = Lives(tmp_path / "s", SEED, Tree(SEED, 100, bad=2), postgres.migrated_database())
     with adopting() as orphans:
         lives.begin(orphans)
         while lives.figures.kills < 20:

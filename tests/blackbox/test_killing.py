@@ -254,7 +254,7 @@ def live_on_sqlite(tmp_path: Path, deaths: int) -> None:
 
 @pytest.mark.slow
 def test_five_deaths_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
-    lives = Lives(tmp_path / "s", SEED + 1, {"DATABASE_URL": postgres.create_database()})
+    lives = Lives(tmp_path / "s", SEED + 1, {"DATABASE_URL": postgres.migrated_database()})
     lives.begin()
     for number in range(5):
         lives.live()

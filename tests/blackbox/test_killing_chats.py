@@ -310,7 +310,7 @@ def test_five_deaths_on_sqlite(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_three_deaths_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
     with background_upstream() as provider:
-        lives = Lives(tmp_path, provider, SEED + 1, {"DATABASE_URL": postgres.create_database()})
+        lives = Lives(tmp_path, provider, SEED + 1, {"DATABASE_URL": postgres.migrated_database()})
         for _ in range(3):
             lives.live()
         lives.end()

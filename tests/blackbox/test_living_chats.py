@@ -40,7 +40,7 @@ REST = b"".join([*openai_stream([" there", "!"])])
 def house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     settings = {}
     if request.param == "postgresql":
-        settings["DATABASE_URL"] = request.getfixturevalue("postgres").create_database()
+        settings["DATABASE_URL"] = request.getfixturevalue("postgres").migrated_database()
     with opened_house(tmp_path_factory.mktemp("h"), **settings) as opened:
         yield opened
 

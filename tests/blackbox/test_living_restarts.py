@@ -113,7 +113,7 @@ def test_a_killed_daemon_leaves_what_was_saved(tmp_path: Path, seed: Seed, saved
 
 
 def test_a_killed_daemon_on_postgresql(tmp_path: Path, postgres: Postgres, provider: Provider) -> None:
-    settings = {"DATABASE_URL": postgres.create_database(), "ENABLE_REALTIME_CHAT_SAVE": "true"}
+    settings = {"DATABASE_URL": postgres.migrated_database(), "ENABLE_REALTIME_CHAT_SAVE": "true"}
     message = after_a_kill(tmp_path, provider, None, kept="Hello there", **settings)
     assert (message["content"], message["done"]) == ("Hello there", True)
     assert message["error"] == {"content": RESTARTED}

@@ -28,7 +28,7 @@ def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
     database = ""
     if request.param == "postgres":
         server: Postgres = request.getfixturevalue("postgres")
-        database = server.create_database()
+        database = server.migrated_database()
     with opened_stand(tmp_path / "s", database) as made:
         yield made
 

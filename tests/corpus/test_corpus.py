@@ -91,7 +91,7 @@ def test_on_postgres(home: Path, fetched: None, postgres: Postgres) -> None:
     folder = home / "some"
     lay_out(some, folder)
     lay_out(bad, folder)
-    with opened_stand(home / "p", postgres.create_database()) as stand:
+    with opened_stand(home / "p", postgres.migrated_database()) as stand:
         run = stand.ingest(folder)
         assert run.counts == (len(some), 0, 0, 0, len(bad), 0), run
         for document in some:

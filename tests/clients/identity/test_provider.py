@@ -55,7 +55,7 @@ def gateway(
     }
     if request.param == "postgres":
         postgres: Postgres = request.getfixturevalue("postgres")
-        settings["DATABASE_URL"] = postgres.create_database()
+        settings["DATABASE_URL"] = postgres.migrated_database()
     with opened_gateway(tmp_path_factory.mktemp("g"), **settings) as made:
         people = {name: claims(name) for name in ("ann", "bob", "cy")}
         eve = {**claims("eve"), "email": "root@example.org", "oid": "oid-eve"}

@@ -13,7 +13,7 @@ def settings_of(database: str, request: pytest.FixtureRequest) -> dict[str, str]
     """Return the settings of a gateway on an empty database of a kind."""
     if database == "sqlite":
         return {}
-    return {"DATABASE_URL": request.getfixturevalue("postgres").create_database()}
+    return {"DATABASE_URL": request.getfixturevalue("postgres").migrated_database()}
 
 
 @pytest.fixture(scope="session", params=DATABASES)

@@ -172,4 +172,4 @@ def test_six_deaths_on_sqlite(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_five_deaths_on_postgresql(tmp_path: Path, postgres: Postgres) -> None:
-    die(tmp_path / "s", 5, {"DATABASE_URL": postgres.create_database()})
+    die(tmp_path / "s", 5, {"DATABASE_URL": postgres.migrated_database()})

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from gatewayd.storage.engine.location import sqlite
+from gatewayd.storage.engine.location import DatabaseLocation, sqlite
 from gatewayd.storage.engine.migrate import migrate
 
 NAME = "gatewayd.db"
@@ -19,10 +19,14 @@ def migrated_file() -> Path:
     """Return the database; nobody may change it."""
     folder = Path(tempfile.mkdtemp(prefix="gatewayd-migrated-"))
     atexit.register(shutil.rmtree, folder)
-    with ThreadPoolExecutor(1) as pool:
-        # In a thread of its own, as the caller's may have a running loop.
-        pool.submit(asyncio.run, migrate(sqlite(folder / NAME))).result()
+    migrate_beside(sqlite(folder / NAME))
     return folder / NAME
+
+
+def migrate_beside(location: DatabaseLocation) -> None:
+    """Migrate in a thread of its own, as the caller's may have a running loop."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(migrate(location))).result()
 
 
 def migrated_copy(folder: Path) -> Path:

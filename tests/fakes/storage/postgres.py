@@ -4,8 +4,12 @@ import itertools
 import signal
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from gatewayd.storage.engine.location import parse
+from tests.fakes.storage.migrated import migrate_beside
 
 with warnings.catch_warnings():
     # The wheel's helper looks for a runtime directory of the user and says so when there is none.
@@ -26,6 +30,17 @@ class Postgres:
         self.server.psql(f"CREATE DATABASE {name} TEMPLATE {template}")
         address: str = self.server.get_uri()
         return address.replace("/postgres?", f"/{name}?")
+
+    def migrated_database(self) -> str:
+        """Make a copy of a database with this version's schema and return its address."""
+        return self.create_database(self.migrated_template)
+
+    @cached_property
+    def migrated_template(self) -> str:
+        """The name of the migrated database; nobody may change it."""
+        location = parse(self.create_database())
+        migrate_beside(location)
+        return str(location.credentials["database"])
 
     def psql(self, command: str) -> str:
         """Run one statement as the superuser."""

@@ -1,8 +1,6 @@
 """The stores on every engine, each test on a fresh database."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from gatewayd.events.interfaces import MessageEffects
 from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
-from gatewayd.storage.engine.migrate import migrate
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.identities import TortoiseIdentities
@@ -80,17 +77,9 @@ class Chatting:
     effects: MessageEffects
 
 
-def _migrate(location: DatabaseLocation) -> None:
-    """Migrate in a thread of its own, as the test's may have a running loop."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: asyncio.run(migrate(location))).result()
-
-
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres: Postgres) -> str:
-    url = postgres.create_database()
-    _migrate(parse(url))
-    return parse(url).credentials["database"]
+    return postgres.migrated_template
 
 
 @pytest.fixture(params=ENGINES)
@@ -102,9 +91,8 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseLocation
 def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> DatabaseLocation:
     if engine == "sqlite":
         return sqlite(migrated_copy(folder))
-    template = request.getfixturevalue("migrated_postgres")
     postgres: Postgres = request.getfixturevalue("postgres")
-    return parse(postgres.create_database(template), pool_size=5)
+    return parse(postgres.migrated_database(), pool_size=5)
 
 
 @pytest.fixture
