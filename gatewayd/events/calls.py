@@ -101,6 +101,13 @@ class EventCalls:
         waiting.answer.set_exception(RuntimeError(f"the client could not answer {asked}: {error}"))
         self._remember(user_id, call_id)
 
+    def withdraw(self, target: EventTarget) -> None:
+        """Cancel the unanswered calls of a message whose answer has been stopped."""
+        for waiting in list(self._waiting.get(target.user_id, {}).values()):
+            if waiting.call.target.message_id == target.message_id and not waiting.answer.done():
+                waiting.answer.cancel()
+                self._end(waiting)
+
     def joined(self, listener: Subscription) -> None:
         """Send the unanswered calls to a new subscriber if they are addressed to it."""
         if listener.opened.user_id == EVERYBODY:
@@ -162,10 +169,11 @@ class EventCalls:
         if waiting.grace is not None:
             waiting.grace.cancel()
         user_id = waiting.call.target.user_id
-        mine = self._waiting[user_id]
-        del mine[waiting.call.id]
+        mine = self._waiting.get(user_id, {})
+        # A call that was withdrawn has ended already.
+        mine.pop(waiting.call.id, None)
         if not mine:
-            del self._waiting[user_id]
+            self._waiting.pop(user_id, None)
 
 
 def payload_of(call: EventCall) -> Payload:

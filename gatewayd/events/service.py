@@ -109,6 +109,10 @@ class EventService:
             pass
         return await self._calls.ask(target, asked)
 
+    def withdraw_calls(self, target: EventTarget) -> None:
+        """Cancel the unanswered calls of a message whose answer has been stopped."""
+        self._calls.withdraw(target)
+
     def is_allowed_outside(self, name: str) -> bool:
         """Tell whether external tools may send events of a type."""
         row = find_type(name)

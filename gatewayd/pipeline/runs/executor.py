@@ -303,6 +303,8 @@ class RunExecutor:
         await self._emit("chat:tasks:cancel", {})
 
     async def _stop(self) -> None:
+        # A plugin in a thread withdraws its own calls later.
+        self._services.events.withdraw_calls(self._context.target)
         is_closing = self._services.tasks.is_closing
         sentence = GATEWAY_STOPPED if is_closing else ANSWER_STOPPED
         self._failure = GatewayError(ErrorKind.UNAVAILABLE if is_closing else ErrorKind.CONFLICT, sentence)

@@ -25,6 +25,10 @@ class EventEmitter(Protocol):
         """Apply the effect of the event to the stored message, and publish the event."""
         ...
 
+    def withdraw_calls(self, target: EventTarget) -> None:
+        """Cancel the unanswered calls of a message whose answer has been stopped."""
+        ...
+
 
 class OwnedChats(Protocol):
     """Stored chats with access checks."""

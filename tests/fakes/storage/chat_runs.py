@@ -50,6 +50,10 @@ class FakeEvents:
 
     effects: MemoryEffects
     told: list[tuple[EventTarget, dict[str, Any]]] = field(default_factory=list)
+    withdrawn: list[EventTarget] = field(default_factory=list)
+
+    def withdraw_calls(self, target: EventTarget) -> None:
+        self.withdrawn.append(target)
 
     async def emit(self, target: EventTarget, event: Any) -> bool:
         where = (target.chat_id, target.message_id)

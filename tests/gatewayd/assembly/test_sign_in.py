@@ -84,8 +84,8 @@ def test_a_given_socket_that_others_reach_needs_networks() -> None:
     trusting = settings_of(webui_auth_trusted_email_header="x-email")
     local = socket.create_server(("127.0.0.1", 0))
     everywhere = socket.create_server(("0.0.0.0", 0))
-    unix, _ = socket.socketpair()
-    with local, everywhere, unix:
+    unix, its_peer = socket.socketpair()
+    with local, everywhere, unix, its_peer:
         check_header_sockets(trusting, [local, unix])
         check_header_sockets(settings_of(), [everywhere])
         networks = {"trusted_header_networks": (ip_network("10.0.0.0/8"),)}

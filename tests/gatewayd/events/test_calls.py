@@ -228,6 +228,18 @@ async def test_a_caller_that_is_cancelled_takes_its_call_back() -> None:
         assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
+async def test_the_calls_of_a_stopped_answer_are_withdrawn_at_once() -> None:
+    site = EventSite()
+    site.hub.subscribe("ann")
+    async with asking(site) as (task, call):
+        site.calls.withdraw(EventTarget("ann", "c1", "another"))
+        assert list(site.calls.pending("ann")) == [call]
+        site.calls.withdraw(TARGET)
+        assert list(site.calls.pending("ann")) == []
+        with pytest.raises(asyncio.CancelledError):
+            await ended(task)
+
+
 async def test_a_caller_that_is_cancelled_as_the_failure_comes_leaves_nothing_behind() -> None:
     complaints: list[str] = []
     loop = asyncio.get_running_loop()
