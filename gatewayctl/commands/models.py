@@ -13,7 +13,7 @@ from gatewayctl.render import View
 from gatewayctl.sanitize import begun
 from gatewayctl.values import by_name, parse_values
 from gatewayctl.wire import routes
-from gatewayctl.wire.models import AccessChange, Holders, Model, ModelWritten, NewModel
+from gatewayctl.wire.models import AccessChange, Holders, Model, ModelChange, ModelWritten, NewModel
 
 noun = Noun("Models, who may use them, and custom models.")
 
@@ -35,6 +35,7 @@ DETAIL: View[Model] = View(
     columns={
         **ROWS.columns,
         "BASE": lambda model: model.base,
+        "FAMILY": lambda model: model.family,
         "SYSTEM": lambda model: begun(model.system, MAX_CELL_CHARS),
         "PARAMS": lambda model: by_name(model.params),
         "KNOWLEDGE": lambda model: model.knowledge,
@@ -141,6 +142,23 @@ def create(
     chosen = {field: value for field, value in given.items() if value}
     request = NewModel.model_validate({"id": model, "base": base, **chosen})
     session.written(session.client.call(routes.CREATE_MODEL, body=request, dry_run=dry_run), WRITTEN, "model")
+
+
+@noun.verb("update", "gatewayctl model update our-deployment --family gpt-5.2")
+def update(
+    session: Session,
+    model: ModelId,
+    family: Annotated[
+        str,
+        typer.Option(
+            "--family", metavar="NAME", help="Canonical id of the model, such as gpt-5.2; '' to forget it."
+        ),
+    ],
+    dry_run: DryRun = False,
+) -> None:
+    """Store which model it is, if its id does not tell: its family decides what its requests may contain."""
+    request = ModelChange(id=model, family=family)
+    session.written(session.client.call(routes.UPDATE_MODEL, body=request, dry_run=dry_run), WRITTEN, "model")
 
 
 @noun.verb("remove", "gatewayctl model remove helpdesk --yes")

@@ -22,8 +22,9 @@ class Model(Reply):
     """A model that a source lists, or that only has a record.
 
     `available`: a source lists it now; `recorded`: it has an access list. A model without one is for
-    administrators only. A custom model has the id of its base model as `base`; `system`, `params` and the
-    rest are its stored fields, `knowledge` the names of its collections.
+    administrators only. `family` is the canonical id that decides the rules of its requests. A custom model
+    has the id of its base model as `base`; `system`, `params` and the rest are its stored fields, `knowledge`
+    the names of its collections.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Model(Reply):
     active: bool = True
     grants: list[Grant] = Field(default_factory=list)
     base: str | None = None
+    family: str = ""
     system: str = ""
     params: dict[str, Any] = Field(default_factory=dict)
     knowledge: list[str] = Field(default_factory=list)
@@ -85,3 +87,10 @@ class NewModel(Request):
     tools: list[str] = Field(default_factory=list)
     filters: list[str] = Field(default_factory=list)
     actions: list[str] = Field(default_factory=list)
+
+
+class ModelChange(Request):
+    """A change of the record of the model `id`; an empty `family` removes the stored one."""
+
+    id: str
+    family: str | None = None

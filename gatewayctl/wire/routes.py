@@ -200,6 +200,9 @@ GRANT_MODEL: Final = _write(
 )
 GET_MODEL: Final = _get("/v1/models/one", models.Model, "Show a model", "id")
 REMOVE_MODEL: Final = _write("DELETE", "/v1/models/one", NoBody, models.ModelWritten, "Remove a model", "id")
+UPDATE_MODEL: Final = _write(
+    "PATCH", "/v1/models/one", models.ModelChange, models.ModelWritten, "Change the record of a model"
+)
 REVOKE_MODEL: Final = _write(
     "POST", "/v1/models/revoke", models.AccessChange, models.ModelWritten, "Revoke a right on a model"
 )

@@ -124,6 +124,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         base_url=str(provider.base_url),
         key=provider.key.get_secret_value() or None,
         prefix=provider.prefix,
+        maker=provider.maker,
         models=tuple(provider.models),
         index=index,
         connections=provider.connections,

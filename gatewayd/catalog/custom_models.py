@@ -1,15 +1,18 @@
 """Custom models: administrators' records with a base model, added to the lists of the sources."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.model_names import LATEST_TAG, find_listed_name
-from gatewayd.catalog.records import ModelRecord
+from gatewayd.catalog.records import FAMILY, Model, ModelRecord
 from gatewayd.errors import GatewayError, invalid, shorten
 from gatewayd.pictures.addresses import is_picture
+
+MAX_FAMILY_CHARACTERS: Final = 256
+"""Maximum length of the canonical id of a model."""
 
 PICTURE: Final = "profile_image_url"
 """Member of a record's `meta` with the address of the picture of the model."""
@@ -18,17 +21,26 @@ Candidates = tuple[Candidate[ModelSource], ...]
 
 
 def add_custom_models(
-    listed: Mapping[str, Candidates], records: Iterable[ModelRecord]
+    listed: Mapping[str, Candidates], records: Collection[ModelRecord]
 ) -> dict[str, Candidates]:
     """Return the listed models and the custom models whose base is listed.
 
     A custom model uses the sources and upstream ids of its base; its listing has `preset` set.
     """
     merged = dict(listed)
+    # A custom model has the family of its base, so that the records of listed models come first.
+    own = [record for record in records if record.base_model_id is None]
+    for record in own:
+        listed_id = find_listed_name(record.id, listed)
+        if listed_id in listed and (record.family or record.rules):
+            merged[listed_id] = tuple(
+                Candidate(with_record(found.model, record), found.source) for found in listed[listed_id]
+            )
+    bases = dict(merged)
     for record in records:
         base_id = None if record.base_model_id is None else find_listed_name(record.base_model_id, listed)
         if base_id is not None and base_id in listed:
-            merged[record.id] = tuple(_custom_candidate(record, found) for found in listed[base_id])
+            merged[record.id] = tuple(_custom_candidate(record, found) for found in bases[base_id])
     return merged
 
 
@@ -60,6 +72,19 @@ def check_picture(record: ModelRecord) -> None:
         )
 
 
+def check_family(record: ModelRecord) -> None:
+    """Raise invalid_request if the family of a record is no printable text of MAX_FAMILY_CHARACTERS."""
+    family = record.meta.get(FAMILY) if record.meta else None
+    if family is None:
+        return
+    if not isinstance(family, str) or not family.isprintable() or len(family) > MAX_FAMILY_CHARACTERS:
+        raise invalid(
+            f"cannot accept meta.{FAMILY}: expected a printable text of at most"
+            f" {MAX_FAMILY_CHARACTERS} characters",
+            param=f"meta.{FAMILY}",
+        )
+
+
 def _refused(reason: str) -> GatewayError:
     return invalid(f"cannot accept base_model_id: {reason}", param="base_model_id")
 
@@ -73,4 +98,12 @@ def _custom_candidate(record: ModelRecord, found: Candidate[ModelSource]) -> Can
         created=record.created_at,
         detail={**base.detail, "preset": True},
     )
-    return Candidate(model, found.source)
+    return Candidate(with_record(model, record), found.source)
+
+
+def with_record(model: Model, record: ModelRecord) -> Model:
+    """Return a model with the family and the rules that its record gives."""
+    family, rules = record.family, record.rules
+    if not family and not rules:
+        return model
+    return replace(model, family=family or model.family, rules={**model.rules, **rules})

@@ -1,7 +1,7 @@
 """Interfaces of model sources, of the store of model records, and of viewers."""
 
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
@@ -34,7 +34,9 @@ class CallContext:
 
     `is_converted` marks a body made from another dialect, which may hold fields of that dialect only
     (`cache_control`, `thinking_blocks`); a source that does not speak it must remove them. `scope` is the
-    plugin context, read only by function models. `chat_id` is empty if the request names no chat.
+    plugin context, read only by function models. `chat_id` is empty if the request names no chat. `warnings`
+    belong to the request: a source adds a sentence, before its first chunk, for each part of the request that
+    it leaves out or changes.
     """
 
     request_id: str
@@ -45,6 +47,7 @@ class CallContext:
     is_converted: bool = False
     scope: object | None = None
     chat_id: str = ""
+    warnings: list[str] = field(default_factory=list, compare=False)
 
 
 class RuntimeRefusalError(GatewayError):

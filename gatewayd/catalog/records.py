@@ -4,6 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+FAMILY: Final = "family"
+"""Member of a record's `meta` with the canonical id of the model."""
+
+RULES: Final = "provider_rules"
+"""Member of a record's `meta` with rules for its requests, by their names in the settings."""
+
 EVERYBODY: Final = "*"
 """The `principal_id` of a grant to everybody."""
 
@@ -13,7 +19,8 @@ class Model:
     """A model as a source lists it.
 
     `id` is the id for callers (with the source's prefix), `upstream_id` the source's own id. `detail` is
-    copied into the listing, for example `{"openai": {...}}` (extra fields of Open WebUI).
+    copied into the listing, for example `{"openai": {...}}` (extra fields of Open WebUI). `family` is the
+    canonical id of the model, "" if unknown; `rules` are what its record adds to the rules of the family.
     """
 
     id: str
@@ -24,6 +31,8 @@ class Model:
     created: int = 0
     connection_type: str = "external"
     detail: Mapping[str, Any] = field(default_factory=dict)
+    family: str = ""
+    rules: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +58,15 @@ class ModelRecord:
     grants: tuple[Grant, ...] = ()
     updated_at: int = 0
     created_at: int = 0
+
+    @property
+    def family(self) -> str:
+        """The canonical id of the model, which its own id may hide; "" if the record gives none."""
+        family = self.meta.get(FAMILY) if self.meta else None
+        return family if isinstance(family, str) else ""
+
+    @property
+    def rules(self) -> Mapping[str, Any]:
+        """What the record adds to the rules of the family (gatewayd-dialects(7), PROVIDER RULES)."""
+        rules = self.meta.get(RULES) if self.meta else None
+        return rules if isinstance(rules, dict) else {}

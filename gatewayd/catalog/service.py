@@ -7,12 +7,18 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.catalog.access_grants import Principals, admits, check_grant, principals_of
-from gatewayd.catalog.custom_models import Candidates, add_custom_models, check_base, check_picture
+from gatewayd.catalog.custom_models import (
+    Candidates,
+    add_custom_models,
+    check_base,
+    check_family,
+    check_picture,
+)
 from gatewayd.catalog.failover import Candidate, Failover
 from gatewayd.catalog.interfaces import LoadingSource, ModelRecordStore, ModelSource, Viewer
 from gatewayd.catalog.model_list import SourceListing, source_states
 from gatewayd.catalog.model_names import find_listed_name, model_name_variants
-from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.catalog.records import FAMILY, Grant, Model, ModelRecord
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.tasks import TaskRegistry
@@ -158,6 +164,7 @@ class Catalog:
         record = self._as_listed(record)
         check_base(record, self._records)
         check_picture(record)
+        check_family(record)
         for grant in record.grants:
             check_grant(grant)
         at = self._clock()
@@ -192,14 +199,28 @@ class Catalog:
 
     async def regrant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
         """Do the same as `grant` for a caller that already holds `changing`."""
+        return await self.put_record(replace(await self._known(model_id, by), grants=tuple(grants)))
+
+    async def name_family(self, model_id: str, family: str, *, by: str) -> ModelRecord:
+        """Store the canonical id of a model, "" for none, in its record; create the record if there is none.
+
+        The caller holds `changing`. Raises not_found, and invalid_request for an id that `check_family`
+        refuses.
+        """
+        known = await self._known(model_id, by)
+        kept = {name: value for name, value in (known.meta or {}).items() if name != FAMILY}
+        return await self.put_record(replace(known, meta={**kept, FAMILY: family} if family else kept))
+
+    async def _known(self, model_id: str, by: str) -> ModelRecord:
+        """Return the record of a model, or a new one of `by` for a listed model without a record."""
         known = self.find_record(model_id)
-        if known is None:
-            merged = await self._models(refresh=False)
-            listed_id = find_listed_name(model_id, merged)
-            if listed_id not in merged:
-                raise not_found("model", model_id)
-            known = ModelRecord(id=listed_id, user_id=by, name=merged[listed_id][0].model.name)
-        return await self.put_record(replace(known, grants=tuple(grants)))
+        if known is not None:
+            return known
+        merged = await self._models(refresh=False)
+        listed_id = find_listed_name(model_id, merged)
+        if listed_id not in merged:
+            raise not_found("model", model_id)
+        return ModelRecord(id=listed_id, user_id=by, name=merged[listed_id][0].model.name)
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
         """Enable or disable a recorded model for all users but administrators; not_found without a record."""

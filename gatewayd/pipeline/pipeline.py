@@ -11,6 +11,7 @@ from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.records import Completion
+from gatewayd.errors import GatewayError
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.documents.presets import apply_record
 from gatewayd.pipeline.endpoints import context_of, select_source
@@ -120,9 +121,11 @@ class Pipeline:
             answer = await _answer_with_tools(request, use, _SourceCaller(failover, candidates, call))
         if answer.is_native:
             # Conversion warnings do not apply to a request that is sent in its original form.
-            answer.warnings = new_warnings
+            answer.warnings = [*new_warnings, *context.warnings] if context.warnings else new_warnings
             return answer
         answer.sources, answer.warnings = _cited(sources) if sources else sources, request.warnings
+        if context.warnings:
+            answer.warnings = [*request.warnings, *dict.fromkeys(context.warnings)]
         if answer.completion is not None:
             for item in chain.outlets:
                 await item.outlet(answer.completion, actor)
@@ -243,6 +246,15 @@ class _Call:
 
     async def answer(self, model: Model, source: ModelSource) -> ChatAnswer:
         """Return the answer; of a streamed one the first chunk has arrived."""
+        known = len(self._context.warnings)
+        try:
+            return await self._answer(model, source)
+        except GatewayError:
+            # Another source may answer, whose request is another.
+            del self._context.warnings[known:]
+            raise
+
+    async def _answer(self, model: Model, source: ModelSource) -> ChatAnswer:
         if self._is_native and isinstance(source, MessagesSource):
             return await _run_native(self._request, source, model, self._context)
         if not self._request.stream:

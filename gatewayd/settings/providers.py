@@ -19,6 +19,39 @@ ProviderKind = Annotated[
     Literal["openai", "anthropic", "ollama"], ExpectedValue('"openai", "anthropic" or "ollama"')
 ]
 
+Maker = Annotated[
+    Literal[
+        "",
+        "anthropic",
+        "azure",
+        "bedrock",
+        "cerebras",
+        "cohere",
+        "dashscope",
+        "deepseek",
+        "fireworks",
+        "gemini",
+        "groq",
+        "kimi",
+        "llamacpp",
+        "lmstudio",
+        "minimax",
+        "mistral",
+        "ollama",
+        "openai",
+        "openrouter",
+        "perplexity",
+        "sglang",
+        "together",
+        "tolerant",
+        "vertex",
+        "vllm",
+        "xai",
+        "zai",
+    ],
+    ExpectedValue('a maker of gatewayd-dialects(7), PROVIDER RULES, or ""'),
+]
+
 
 class Provider(BaseModel):
     """One `[[providers]]` table, or one element of the address lists.
@@ -45,6 +78,11 @@ class Provider(BaseModel):
     prefix: Line = Field("", description="Text put directly before the id of each model.")
     models: Texts = Field(
         (), description="Ids of the models to offer, as the provider names them; all when empty."
+    )
+    maker: Maker = Field(
+        "",
+        description="Whose rules requests follow, see gatewayd-dialects(7); when empty, by the host name and"
+        " the list of models.",
     )
     connections: Annotated[int, ExpectedValue("a whole number")] = Field(
         10_000,

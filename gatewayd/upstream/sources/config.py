@@ -49,7 +49,8 @@ class ProviderConfig:
     in the settings, counted separately for runtimes, and appears as `urlIdx` and in `urls`. `owned_by` and
     `connection_type` replace the values of the kind in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
-    With `identity` requests name the user.
+    With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
+    tell it by the host.
     """
 
     name: str
@@ -65,6 +66,7 @@ class ProviderConfig:
     timeouts: UpstreamTimeouts = field(default_factory=UpstreamTimeouts)
     connections: int = 1000
     identity: IdentityHeaders | None = None
+    maker: str = ""
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""

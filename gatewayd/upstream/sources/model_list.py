@@ -5,6 +5,7 @@ from typing import Any
 
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
+from gatewayd.dialects.providers.family import known_family
 from gatewayd.time_slices import LoopPacer
 from gatewayd.upstream.sources.config import ProviderConfig
 
@@ -51,6 +52,7 @@ async def select_models(
             created=_time(created),
             connection_type=config.connection_type or connection_type,
             detail=detail(item),
+            family=known_family(upstream_id),
         )
     return list(models.values())
 

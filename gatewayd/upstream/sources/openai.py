@@ -14,6 +14,7 @@ from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
@@ -26,6 +27,7 @@ class OpenAiSource:
         self._config = config
         headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
         self._exchange = ProviderClient(config, headers, client)
+        self._rules = ModelRules(config)
 
     @property
     def name(self) -> str:
@@ -49,7 +51,7 @@ class OpenAiSource:
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer with the bytes of the provider."""
         raw, answer = await self._exchange.post(
-            "/chat/completions", _unstreamed(_own(body, context)), context
+            "/chat/completions", _unstreamed(self._own(body, model, context)), context
         )
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
@@ -64,7 +66,7 @@ class OpenAiSource:
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Return the answer in chunks, with the bytes of the provider where possible."""
-        body = _own(body, context)
+        body = self._own(body, model, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
         return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole, context)
@@ -84,6 +86,11 @@ class OpenAiSource:
         """Close all connections."""
         await self._exchange.close()
 
+    def _own(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return a request without what the model does not take, and without fields of other protocols."""
+        adapted = self._rules.adapt(body, model, context)
+        return without_foreign(adapted) if context.is_converted else adapted
+
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
 
@@ -98,11 +105,6 @@ def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, An
     if by_index.keys() != set(range(len(data))):
         raise failures.broken("its embeddings are not numbered from 0")
     return [by_index[index] for index in range(len(data))]
-
-
-def _own(body: Body, context: CallContext) -> Body:
-    """Return a request without fields of other protocols; one in this protocol is unchanged."""
-    return without_foreign(body) if context.is_converted else body
 
 
 def _unstreamed(body: Body) -> Body:

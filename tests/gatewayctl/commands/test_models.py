@@ -32,6 +32,7 @@ async def test_list_and_show(ctl: Ctl) -> None:
         "active",
         "grants",
         "base",
+        "family",
         "system",
         "params",
         "knowledge",
@@ -110,3 +111,15 @@ async def test_models_that_stand_on_others(ctl: Ctl, owner: None, tmp_path: Path
     assert (await ctl("model", "remove", "desk")).code == 2
     assert (await ctl("model", "remove", "desk", "--yes")).out == "removed model desk\n"
     assert (await ctl("model", "remove", "desk", "--yes")).code == 5
+
+
+async def test_family(ctl: Ctl) -> None:
+    assert (await ctl("model", "update", "alpha", "--family", "gpt-5.2", "--dry-run")).code == 0
+    assert "gpt-5.2" not in (await ctl("model", "show", "alpha")).out
+    for _ in range(2):
+        assert (await ctl("model", "update", "alpha", "--family", "gpt-5.2")).code == 0
+    shown = json.loads((await ctl("model", "show", "alpha", "-o", "json")).out)
+    assert (shown["family"], shown["recorded"], shown["grants"]) == ("gpt-5.2", True, [])
+    assert (await ctl("model", "update", "alpha", "--family", "x" * 257)).code == 1
+    assert (await ctl("model", "update", "alpha", "--family", "")).code == 0
+    assert json.loads((await ctl("model", "show", "alpha", "-o", "json")).out)["family"] == ""

@@ -1,8 +1,10 @@
 """Tests for gatewayd.catalog.custom_models."""
 
+from dataclasses import replace
+
 import pytest
 
-from gatewayd.catalog.custom_models import add_custom_models, check_base
+from gatewayd.catalog.custom_models import add_custom_models, check_base, check_family
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.records import ModelRecord
 from gatewayd.errors import GatewayError
@@ -50,3 +52,24 @@ def test_base_without_a_tag_is_the_latest() -> None:
     assert "c" in add_custom_models(listed, [record("c", "b")])  # type: ignore[arg-type]
     with pytest.raises(GatewayError, match="its own base"):
         check_base(record("b:latest", "b"), {})
+
+
+def test_the_record_of_a_model_names_its_family_and_that_of_its_custom_models() -> None:
+    listed = {"b": (Candidate(make_model("b"), FakeSource("one", [])),)}
+    base = replace(record("b", None), meta={"family": "gpt-5.2", "provider_rules": {"drop": ["seed"]}})
+    own = replace(record("d", "b"), meta={"family": "o3"})
+    merged = add_custom_models(listed, [own, record("c", "b"), base])  # type: ignore[arg-type]
+    assert {name: found[0].model.family for name, found in merged.items()} == {
+        "b": "gpt-5.2",
+        "c": "gpt-5.2",
+        "d": "o3",
+    }
+    assert merged["d"][0].model.rules == {"drop": ["seed"]}
+
+
+@pytest.mark.parametrize("family", [7, "x" * 257, "a\n"])
+def test_a_family_is_a_short_line(family: object) -> None:
+    named = replace(record("b", None), meta={"family": family})
+    with pytest.raises(GatewayError) as raised:
+        check_family(named)
+    assert raised.value.param == "meta.family"

@@ -1,7 +1,10 @@
+from typing import get_args
+
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
+from gatewayd.dialects.providers.family import MAKERS
+from gatewayd.settings.providers import Maker, Provider, from_ollama_list, from_openai_lists
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,7 @@ def test_lists_are_matched_by_position() -> None:
 
 def test_runtimes_are_numbered() -> None:
     assert [each.name for each in from_ollama_list(["http://a", "http://b"])] == ["ollama", "ollama-2"]
+
+
+def test_the_makers_are_those_of_the_rules() -> None:
+    assert set(get_args(get_args(Maker)[0])) == {"", *MAKERS}

@@ -12,7 +12,7 @@ from gatewayd.accounts.users import Users
 from gatewayd.catalog.model_names import find_listed_name
 from gatewayd.catalog.records import Grant
 from gatewayd.catalog.service import Catalog
-from gatewayd.http.audit import note_grants
+from gatewayd.http.audit import note_change, note_grants
 from gatewayd.http.body import read_model
 from gatewayd.http.control.accounts.access_lists import AccessLists, combine_grants
 from gatewayd.http.control.impersonation import ControlActors
@@ -48,6 +48,7 @@ class ControlModelRoutes:
             serve(routes.GET_MODEL, self.show),
             serve(routes.GRANT_MODEL, self.grant),
             serve(routes.REVOKE_MODEL, self.revoke),
+            serve(routes.UPDATE_MODEL, self.update),
         ]
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -89,6 +90,23 @@ class ControlModelRoutes:
         wanted = await read_model(request, wire.AccessChange)
         named = await self._lists.read(wanted)
         return await self._change(request, "model revoke-access", wanted.model, add=(), drop=named)
+
+    async def update(self, request: web.Request) -> web.StreamResponse:
+        """Take `ModelChange`, answer `ModelWritten`."""
+        wanted = await read_model(request, wire.ModelChange)
+        async with (
+            self._catalog.changing,
+            self._writes.block(request, "model update", wanted.id) as dry_run,
+        ):
+            model, record = await self._views.find(wanted.id)
+            before = "" if record is None else record.family
+            after = before if wanted.family is None else wanted.family
+            if after != before:
+                record = await self._catalog.name_family(wanted.id, after, by=await self._owner())
+            note_change(request, wanted.id, {"family": after})
+        shown = await self._views.show(model, record)
+        outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
+        return control_reply(wire.ModelWritten(**shown.model_dump(), outcome=outcome, dry_run=dry_run))
 
     async def _change(
         self, request: web.Request, action: str, model_id: str, *, add: Sequence[Grant], drop: Sequence[Grant]

@@ -44,6 +44,7 @@ class ModelViews:
             owned_by=model.owned_by if model is not None else "",
             source=model.source if model is not None else "",
             available=model is not None,
+            family=_family(model, record),
             recorded=record is not None,
         )
         return shown if record is None else await self._with_record(shown, record)
@@ -64,6 +65,11 @@ class ModelViews:
                 "actions": _texts(record.meta.get(ACTIONS)),
             }
         )
+
+
+def _family(model: Model | None, record: ModelRecord | None) -> str:
+    stored = "" if record is None else record.family
+    return stored or ("" if model is None else model.family)
 
 
 def _knowledge(value: Any) -> list[str]:
