@@ -33,7 +33,7 @@ HIGH_BUDGET: Final = 16_384
 MAX_USER_CHARACTERS: Final = 64
 """Maximum length of OpenAI's `user`; a longer one becomes its SHA-256, which is as long."""
 
-_EFFORTS: Final = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 _TOOL_FIELDS: Final = frozenset({"type", "name", "description", "input_schema", "cache_control"})
 
 
@@ -52,7 +52,7 @@ def add_fields(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> 
     user = _object(value, "metadata").get("user_id")
     if isinstance(user, str) and user:
         body["user"] = user if len(user) <= MAX_USER_CHARACTERS else ids.digest(user)
-    _add_effort(body, value, omitted)
+    _add_effort(body, value)
     _add_format(body, value)
     _add_tools(body, value, omitted)
     for name in value:
@@ -67,7 +67,7 @@ def _max_tokens(value: Mapping[str, Any]) -> int:
     return limit
 
 
-def _add_effort(body: Body, value: Mapping[str, Any], omitted: OmittedFields) -> None:
+def _add_effort(body: Body, value: Mapping[str, Any]) -> None:
     """Set the effort by `output_config.effort`, else by the thinking budget; `thinking` itself stays."""
     thinking = _object(value, "thinking")
     effort = _object(value, "output_config").get("effort")
@@ -76,9 +76,7 @@ def _add_effort(body: Body, value: Mapping[str, Any], omitted: OmittedFields) ->
             name = "output_config.effort"
             raise invalid(f"cannot accept {name}: expected one of {', '.join(_EFFORTS)}", param=name)
         body["output_config"] = {"effort": effort}
-        body["reasoning_effort"] = _EFFORTS[effort]
-        if _EFFORTS[effort] != effort:
-            omitted.add(f"output_config.effort {effort!r} beyond high")
+        body["reasoning_effort"] = effort
         return
     budget = thinking.get("budget_tokens")
     if thinking.get("type") != "enabled" or "reasoning_effort" in body:

@@ -23,7 +23,7 @@ _NUMBERS: Final = (
 
 _WHOLE_NUMBERS: Final = ("top_k", "seed")
 
-_EFFORTS: Final = ("low", "medium", "high")
+_EFFORTS: Final = ("low", "medium", "high", "max")
 
 _SCHEMA_NAME: Final = "response"
 """Schema name in `response_format`, which OpenAI requires and this dialect lacks."""

@@ -66,10 +66,10 @@ _EFFORTS = {
     "low": "low",
     "medium": "medium",
     "high": "high",
-    "xhigh": "high",
-    "max": "high",
+    "xhigh": "max",
+    "max": "max",
 }
-"""Value of `think` for each `reasoning_effort`; the runtime has three levels."""
+"""Value of `think` for each `reasoning_effort`; the runtime has four levels."""
 
 _ROLES = {"developer": "system", "function": "tool"}
 """Roles that the runtime knows by another name."""

@@ -137,8 +137,9 @@ def canonical_name(model_id: str) -> str:
     name = model_id.strip().lower()
     if name.startswith("ft:"):
         name = name[3:].partition(":")[0]
-    name = _BEDROCK.sub("", name.rpartition("/")[2])
-    name = _BEDROCK_VERSION.sub("", name)
+    name = name.rpartition("/")[2]
+    if _BEDROCK.match(name):
+        name = _BEDROCK_VERSION.sub("", _BEDROCK.sub("", name))
     name = _DATE.sub("", name.partition(":")[0])
     name = name.removesuffix("-latest").removesuffix("@latest").removesuffix("@default")
     if name.startswith("claude-"):

@@ -17,6 +17,18 @@ SAMPLING_FIELDS: Final = frozenset(
 )
 """The fields that choose among the likely tokens."""
 
+RESTING_FIELDS: Final = frozenset({"temperature", "top_p", "logprobs"})
+"""The sampling fields that remain for `Sampling.WITHOUT_EFFORT`."""
+
+REASONING_FIELDS: Final = frozenset(
+    {"reasoning_effort", "reasoning", "thinking", "output_config", "enable_thinking", "thinking_budget"}
+)
+"""The fields in which clients of all protocols ask for reasoning."""
+
+LIMIT_FIELDS: Final = frozenset({"max_tokens", "max_completion_tokens"})
+TOOL_FIELDS: Final = frozenset({"tool_choice", "parallel_tool_calls"})
+"""Fields that some makers refuse in a request without tools."""
+
 
 class Sampling(StrEnum):
     """When a family takes the sampling fields."""
@@ -33,16 +45,16 @@ class ThinkingForm(StrEnum):
 
     # `reasoning_effort: WORD`.
     EFFORT = "reasoning_effort"
-    # `thinking: {"type": "enabled" | "disabled"}`.
+    # `thinking: {"type": "enabled" | "disabled"}`, and the word if the family has words.
     TYPE = "thinking"
     # `enable_thinking: bool`, `thinking_budget: TOKENS`.
     SWITCH = "enable_thinking"
     # `reasoning: {"effort": WORD}`.
     OBJECT = "reasoning"
-    # `chat_template_kwargs: {"enable_thinking": bool}`.
+    # `chat_template_kwargs: {"enable_thinking": false}` for none, else the word.
     TEMPLATE = "chat_template_kwargs"
-    # Not at all.
-    NONE = "none"
+    # The source converts the fields itself.
+    NATIVE = "native"
 
 
 class Protocol(StrEnum):
@@ -72,45 +84,95 @@ class MessageRules:
 class Rules:
     """What a family takes in the chat protocol; the default takes everything.
 
-    `title` names the family in warnings. `renames` maps names of fields to those of the family. `known`, if
-    not empty, are all fields that it takes; `dropped` are fields it refuses, `dropped_with_effort` those that
-    it refuses unless the effort is none. `ranges` clamp numbers, `values` are the only ones a field may have.
+    `title` names the family in warnings, `protocol` is how it is reached. `instructions` is the role of
+    instructions ("" keeps the caller's).
 
-    `efforts` are the words of effort that it takes (None: any), `default_effort` the one without a word
-    ("" if that is unknown, "none" if it does not reason then).
+    `renames` maps names of fields to those of the family. `known`, if not empty, are all fields it takes;
+    `dropped` are fields it refuses, `dropped_tool_fields` those of the `function` of a tool. `ranges` clamp
+    numbers; a field with another value than its `values` is left out. `max_output` is the most tokens of an
+    answer, `max_stop` the most stop sequences; 0 for no limit.
+
+    `efforts` are the words of effort that it takes (None: any), `default_effort` the one without a word (""
+    if that is unknown, "none" if it does not reason then). One that `always_thinks` has no switch for it.
+    `has_tools_with_effort` is whether it takes tools while it reasons. `thinking_types` are those of the
+    Anthropic protocol (None: any).
 
     `tool_choices` are the forms of `tool_choice` that it takes (None: any): auto, none, required, named;
-    `required_word` is its word for required. `response_formats` are the types of `response_format`. With
-    `strict_schemas` a strict schema must follow the rules of OpenAI. `dropped_tool_fields` are fields of the
-    `function` of a tool. `instructions` is the role of instructions ("" keeps the caller's).
+    `required_word` is its word for required. With `needs_tools` that and `parallel_tool_calls` are refused
+    without tools. `response_formats` are the types of `response_format` (None: any). With `strict_schemas` a
+    strict schema must follow the rules of OpenAI. With `thinks_in_streams` it thinks in streams alone.
     """
 
     title: str = ""
     protocol: Protocol = Protocol.CHAT
+    instructions: str = ""
     renames: Mapping[str, str] = field(default_factory=dict)
     known: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
-    dropped_with_effort: frozenset[str] = frozenset()
-    ranges: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    dropped_tool_fields: frozenset[str] = frozenset()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     max_output: int = 0
     max_stop: int = 0
     efforts: tuple[str, ...] | None = None
     default_effort: str = ""
+    always_thinks: bool = False
     thinking: ThinkingForm = ThinkingForm.EFFORT
+    thinking_types: tuple[str, ...] | None = None
     sampling: Sampling = Sampling.TAKEN
     has_tools_with_effort: bool = True
     tool_choices: frozenset[str] | None = None
     required_word: str = "required"
+    needs_tools: bool = False
     response_formats: frozenset[str] | None = None
     strict_schemas: bool = False
-    dropped_tool_fields: frozenset[str] = frozenset()
-    instructions: str = ""
     images: ImageForm = ImageForm.ANY
-    has_cache_control: bool = False
-    stream_thinking_only: bool = False
+    thinks_in_streams: bool = False
     messages: MessageRules = field(default_factory=MessageRules)
+    touched: frozenset[str] = field(init=False, compare=False, repr=False)
+    """The fields that need a look; a request without them and with known fields only stays as it is."""
+
+    def __post_init__(self) -> None:
+        """Work out which fields need a look."""
+        touched = self.dropped | self.renames.keys() | self.ranges.keys() | self.values.keys()
+        if self.thinking is not ThinkingForm.NATIVE:
+            touched |= REASONING_FIELDS
+        if self.max_output:
+            touched |= LIMIT_FIELDS
+        if self.max_stop:
+            touched |= {"stop"}
+        if self.sampling is not Sampling.TAKEN:
+            touched |= SAMPLING_FIELDS
+        if self.tool_choices is not None or self.needs_tools:
+            touched |= TOOL_FIELDS | {"tools"}
+        if self.dropped_tool_fields or self.strict_schemas or not self.has_tools_with_effort:
+            touched |= {"tools"}
+        if self.response_formats is not None or self.strict_schemas:
+            touched |= {"response_format"}
+        object.__setattr__(self, "touched", frozenset(touched))
+
+    def may_change_fields(self, body: Mapping[str, Any]) -> bool:
+        """Return False if no rule is about a field of a request."""
+        if not self.touched.isdisjoint(body) or self.thinks_in_streams:
+            return True
+        return bool(self.known) and not self.known.issuperset(body)
+
+    @property
+    def changes_messages(self) -> bool:
+        """Whether a rule is about messages."""
+        return bool(self.instructions) or self.images is not ImageForm.ANY
 
 
 NO_RULES: Final = Rules()
 """The rules of a family that nothing is known about: a request is not changed."""
+
+CONVERTED_RULES: Final = Rules(title="this provider", efforts=EFFORTS[:5])
+"""The rules for a request of another protocol to such a family: the words that most providers know."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow:
+    """One row of the table of a maker: the families whose canonical name matches `pattern` as a whole."""
+
+    pattern: str
+    rules: Rules

@@ -13,10 +13,12 @@ from gatewayd.dialects.anthropic.completion import to_completion
 from gatewayd.dialects.anthropic.events import EventDecoder
 from gatewayd.dialects.anthropic.source import to_request
 from gatewayd.dialects.openai import wants_usage
+from gatewayd.dialects.providers.message_request import capabilities_of
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
 from gatewayd.upstream.streams.anthropic import MessageReader, message_events
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
@@ -51,6 +53,7 @@ class AnthropicSource:
         if config.key is not None:
             headers["x-api-key"] = config.key
         self._exchange = ProviderClient(self._config, headers, client)
+        self._rules = ModelRules(self._config)
 
     @property
     def name(self) -> str:
@@ -74,7 +77,7 @@ class AnthropicSource:
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer."""
         _, answer = await self._exchange.post(
-            "/v1/messages", {**_request(body, model), "stream": False}, context
+            "/v1/messages", {**self._request(body, model, context), "stream": False}, context
         )
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
@@ -84,7 +87,11 @@ class AnthropicSource:
         """Return the answer in chunks."""
         reader = DecodingReader(DataFramer(), EventDecoder(ids.now(), include_usage=wants_usage(body)))
         return self._exchange.chunks(
-            "/v1/messages", {**_request(body, model), "stream": True}, reader, _whole, context
+            "/v1/messages",
+            {**self._request(body, model, context), "stream": True},
+            reader,
+            _whole,
+            context,
         )
 
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
@@ -121,12 +128,16 @@ class AnthropicSource:
             path = f"/v1/models?limit=1000&after_id={quote(last, safe='')}"
         raise self._exchange.failures.broken(f"its list of models has over {MAX_PAGES} pages")
 
+    def _request(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return a messages request for a chat request, with what the model takes."""
+        rules = self._rules.of(model)
+        listed = as_mapping(model.detail.get("openai")).get("capabilities")
+        request = to_request(self._rules.adapt(body, model, context), listed or capabilities_of(rules))
+        self._rules.adapt_message(request, model, context)
+        return request
+
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
-
-
-def _request(body: Body, model: Model) -> Body:
-    return to_request(body, as_mapping(model.detail.get("openai")).get("capabilities"))
 
 
 def _plain(body: Body) -> Body:

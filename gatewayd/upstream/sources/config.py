@@ -50,7 +50,7 @@ class ProviderConfig:
     `connection_type` replace the values of the kind in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
     With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
-    tell it by the host.
+    tell it by the host. `rules` are patterns of families or ids, each with changes of their rules as JSON.
     """
 
     name: str
@@ -67,6 +67,7 @@ class ProviderConfig:
     connections: int = 1000
     identity: IdentityHeaders | None = None
     maker: str = ""
+    rules: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""

@@ -1,30 +1,44 @@
 """Chooses the rules of each model of one provider, and changes requests to them."""
 
 import logging
+from fnmatch import fnmatchcase
 from typing import Final
 
+import orjson
 from yarl import URL
 
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
+from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.adaptation import adapt
-from gatewayd.dialects.providers.family import family_of
-from gatewayd.dialects.providers.rules import Rules
-from gatewayd.dialects.providers.table import find_rules
-from gatewayd.upstream.sources.config import ProviderConfig
+from gatewayd.dialects.providers.changes import change_rules
+from gatewayd.dialects.providers.family import ENGINES, family_of, maker_of_host
+from gatewayd.dialects.providers.live import add_live_rules
+from gatewayd.dialects.providers.message_request import adapt_message_request
+from gatewayd.dialects.providers.rules import NO_RULES, Rules
+from gatewayd.dialects.providers.table import find_message_rules, find_rules
+from gatewayd.dialects.providers.tables_anthropic import CHAT_TO_MESSAGES
+from gatewayd.dialects.providers.tables_makers import CHAT_TO_RUNTIME
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 
 log = logging.getLogger(__name__)
 
 MAX_REMEMBERED_MODELS: Final = 10_000
 """Maximum number of models whose rules are remembered; beyond it all are chosen anew."""
 
+OF_KINDS: Final = {SourceKind.ANTHROPIC: CHAT_TO_MESSAGES, SourceKind.OLLAMA: CHAT_TO_RUNTIME}
+"""What the protocols of sources that convert chat requests have no counterpart for."""
+
 MAX_LOGGED_WARNINGS: Final = 2_000
 """Maximum number of warnings that are remembered to be logged only once."""
 
 
 class ModelRules:
-    """The rules of the models of one provider; those of a model are worked out at its first request."""
+    """The rules of the models of one provider; those of a model are worked out at its first request.
+
+    Later ones go before earlier ones: the table of the maker, the list of models, the settings, the record.
+    """
 
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
@@ -33,7 +47,7 @@ class ModelRules:
         self._logged: set[tuple[str, str]] = set()
 
     def of(self, model: Model) -> Rules:
-        """Return the rules of a model."""
+        """Return the rules of a model; raise invalid_request if its record has a bad one."""
         known = self._chosen.get(model.id)
         if known is not None and known[0] is model:
             return known[1]
@@ -44,11 +58,26 @@ class ModelRules:
         return rules
 
     def adapt(self, body: Body, model: Model, context: CallContext) -> Body:
-        """Return the request for a model; what was left out or changed is added to the warnings."""
-        adapted, warnings = adapt(body, self.of(model), is_converted=context.is_converted)
+        """Return the chat request for a model; what was left out or changed is added to the warnings.
+
+        A source of another protocol, which converts the request, gets it without the fields that the other
+        protocol lacks.
+        """
+        rules = OF_KINDS.get(self._config.kind) or self.of(model)
+        adapted, warnings = adapt(body, rules, is_converted=context.is_converted)
         for sentence in warnings:
             self.warn(sentence, model, context)
         return adapted
+
+    def adapt_message(self, request: Body, model: Model, context: CallContext) -> None:
+        """Change a request of the Anthropic protocol, which was made from a chat request, in place."""
+        rules = self.of(model)
+        if rules is NO_RULES:
+            return
+        warnings: list[str] = []
+        adapt_message_request(request, rules, warnings)
+        for sentence in warnings:
+            self.warn(sentence, model, context)
 
     def warn(self, sentence: str, model: Model, context: CallContext) -> None:
         """Add a sentence to the warnings of a request, and to the log unless it stands there already."""
@@ -61,7 +90,14 @@ class ModelRules:
             )
 
     def _choose(self, model: Model) -> Rules:
-        config = self._config
-        return find_rules(
-            family_of(config.kind.value, self._host, model.upstream_id, model.family, config.maker)
-        )
+        config, listed = self._config, model.detail.get("openai")
+        maker = config.maker or maker_of_host(self._host)
+        if not maker and config.kind is SourceKind.OPENAI:
+            maker = ENGINES.get(as_text(as_mapping(listed).get("owned_by")), "")
+        family = family_of(config.kind.value, self._host, model.upstream_id, model.family, maker)
+        is_anthropic = config.kind is SourceKind.ANTHROPIC
+        rules = add_live_rules(find_message_rules(family) if is_anthropic else find_rules(family), listed)
+        for pattern, changes in config.rules:
+            if fnmatchcase(family.name, pattern) or fnmatchcase(model.upstream_id, pattern):
+                rules = change_rules(rules, orjson.loads(changes))
+        return change_rules(rules, model.rules, "meta.provider_rules") if model.rules else rules

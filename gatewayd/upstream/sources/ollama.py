@@ -12,6 +12,7 @@ from gatewayd.dialects.openai import wants_usage
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.streams.checks import CheckedLines, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks
@@ -38,6 +39,7 @@ class OllamaSource:
         self._config = config.without_suffix("/api")
         headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
         self._exchange = ProviderClient(self._config, headers, client)
+        self._rules = ModelRules(self._config)
 
     @property
     def name(self) -> str:
@@ -60,6 +62,7 @@ class OllamaSource:
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer."""
+        body = self._rules.adapt(body, model, context)
         _, answer = await self._exchange.post("/api/chat", to_request(body, stream=False), context)
         if not isinstance(answer.get("message"), dict):
             raise self._exchange.failures.broken("its answer has no 'message'")
@@ -67,6 +70,7 @@ class OllamaSource:
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Return the answer in chunks."""
+        body = self._rules.adapt(body, model, context)
         decoder = ReplyDecoder(ids.now(), ids.new_id, include_usage=wants_usage(body))
         reader = DecodingReader(LineFramer(), decoder)
         return self._exchange.chunks("/api/chat", to_request(body, stream=True), reader, None, context)

@@ -115,7 +115,7 @@ class RuntimeConversion:
         reason = ollama.load_reason(chat)
         if reason is not None:
             loaded = ollama.render_load(chat.model, reason, self._clock(), generate=generate)
-            return await _reply(request, loaded, chat)
+            return await _reply(request, loaded, chat, chat.warnings)
         model_id, chat.request_id = chat.model, request_id(request)
         chat.facts, chat.source = partial(facts_of, request), found.source
         asked = self._pipeline.run(chat, actor(request))
@@ -136,7 +136,7 @@ class RuntimeConversion:
             whole = render(answer.completion.body, asked.model_id, asked.watch.timing())
             if answer.sources:
                 whole["sources"] = answer.sources
-            return await _reply(request, whole, asked.chat, begun)
+            return await _reply(request, whole, asked.chat, answer.warnings, begun)
         asked.watch.note_first()
         lines = ChatLines(asked.model_id, generate=asked.generate, clock=self._clock, sources=answer.sources)
         return await self._stream(request, answer, lines, asked.watch, begun)
@@ -197,10 +197,14 @@ class LineStreamOpening:
 
 
 async def _reply(
-    request: web.Request, whole: Body, chat: ChatRequest, begun: web.StreamResponse | None = None
+    request: web.Request,
+    whole: Body,
+    chat: ChatRequest,
+    warnings: Sequence[str],
+    begun: web.StreamResponse | None = None,
 ) -> web.StreamResponse:
     """Answer at once, as an object or as the only line of a requested stream."""
-    headers = warning_headers(chat.warnings)
+    headers = warning_headers(warnings)
     if not chat.stream:
         return body.json_reply(whole, headers=headers)
     reply = begun or await open_lines(request, headers=headers)

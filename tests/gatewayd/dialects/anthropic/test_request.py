@@ -36,7 +36,7 @@ def convert(omitted=None, **fields):
         ({"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}),
         (
             {"output_config": {"effort": "max"}},
-            {"output_config": {"effort": "max"}, "reasoning_effort": "high"},
+            {"output_config": {"effort": "max"}, "reasoning_effort": "max"},
         ),
         (
             {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},

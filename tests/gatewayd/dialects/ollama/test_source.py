@@ -71,7 +71,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
         ({"reasoning_effort": "low"}, {"think": "low"}),
         ({"reasoning_effort": "none"}, {"think": False}),
         ({"reasoning_effort": "minimal"}, {"think": "low"}),
-        ({"reasoning_effort": "xhigh"}, {"think": "high"}),
+        ({"reasoning_effort": "xhigh"}, {"think": "max"}),
         ({"reasoning_effort": ["low"]}, {"think": None}),
         ({"logprobs": True, "top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
         ({"logit_bias": {"1": 2}, "parallel_tool_calls": False}, {"logit_bias": None}),

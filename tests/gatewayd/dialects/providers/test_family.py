@@ -25,6 +25,7 @@ from gatewayd.dialects.providers.family import (
         ("claude-sonnet-4-5@20250929", "claude-sonnet-4-5"),
         ("anthropic/claude-opus-4.7", "claude-opus-4-7"),
         ("ft:gpt-4o-mini-2024-07-18:acme::abc", "gpt-4o-mini"),
+        ("deepseek-v4", "deepseek-v4"),
         ("qwen3:8b", "qwen3"),
         ("mistral-small-latest", "mistral-small"),
         ("x" * (MAX_NAME_CHARACTERS + 1), ""),
