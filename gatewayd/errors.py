@@ -4,11 +4,15 @@ Code compares kinds, never texts. Status codes and bodies per dialect are in `ga
 codes in `gatewayctl.failures`.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 MAX_NAME_CHARACTERS: Final = 100
 """Maximum number of characters of a received text that a sentence repeats."""
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class ErrorKind(StrEnum):
@@ -53,6 +57,7 @@ class GatewayError(Exception):
     Unicode: lone surrogates, which texts of plugins may contain, become "?".
     `param` is the request field at fault, `code` a stable machine-readable word, `retry_after` seconds.
     `provider_code` is the code of a provider: it is passed to callers, and nothing else depends on it.
+    `headers` are those of a provider's refusal that callers get (`completions.rate_limits`).
     `place` is the place of the failure, which only the log and the control API show (`full_message`).
     """
 
@@ -66,6 +71,7 @@ class GatewayError(Exception):
         provider_code: str | None = None,
         retry_after: int | None = None,
         place: str | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         self.message = message if message.isascii() else message.encode("utf-8", "replace").decode()
         super().__init__(self.message)
@@ -75,6 +81,7 @@ class GatewayError(Exception):
         self.provider_code = provider_code
         self.retry_after = retry_after
         self.place = place
+        self.headers = headers
 
     @property
     def full_message(self) -> str:

@@ -15,7 +15,8 @@ from gatewayd.catalog import failover, model_list, runtimes
 from gatewayd.chats import json_limits as storable
 from gatewayd.chats import parser as chats_parser
 from gatewayd.chats import records, transfer
-from gatewayd.completions import deltas, embedded_json, limits, provider_errors
+from gatewayd.completions import deltas, embedded_json, limits, provider_errors, refusal_reasons
+from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.dialects import embeddings, openai, token_estimate
 from gatewayd.dialects.anthropic import blocks, effort
 from gatewayd.dialects.anthropic import completion as anthropic_completion
@@ -30,7 +31,7 @@ from gatewayd.dialects.ollama import source as ollama_source
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.control import stored_chats
-from gatewayd.http.errors import CODE_STATUSES, STATUSES
+from gatewayd.http.errors import CODE_STATUSES, STATUSES, status_of, type_of
 from gatewayd.http.public.chats import routes as chats_routes
 from gatewayd.http.public.model_runtimes import routes as runtime_routes
 from gatewayd.http.public.models import anthropic_lists
@@ -116,6 +117,7 @@ SENTENCES = [
     provider_errors.OVERFLOW,
     provider_errors.QUOTA,
     anthropic.TOO_LONG,
+    anthropic.NO_CREDIT,
     f"without either it is {anthropic_source.DEFAULT_MAX_TOKENS}",
     f"below {anthropic_request.MEDIUM_BUDGET}",
     f"below {anthropic_request.HIGH_BUDGET}",
@@ -287,6 +289,20 @@ def test_every_status_of_a_provider_has_its_kind() -> None:
         for status in re.findall(r"\d{3}", cells)
     }
     assert said == failures._KINDS_BY_STATUS
+
+
+def test_every_reason_of_a_provider_has_its_code_status_and_type() -> None:
+    found = [row[0] for row in rows("REASONS")]
+    assert found == list(RefusalReason)
+    for code, kind, *told in rows("REASONS"):
+        error = GatewayError(failures.KINDS_BY_REASON[RefusalReason(code)], "no", provider_code=code)
+        assert error.kind == kind
+        assert told == [
+            f"{status_of(error, dialect)} {type_of(error, dialect)}"
+            for dialect in (RouteDialect.OPENAI, RouteDialect.ANTHROPIC)
+        ]
+    exact = PAGE.partition("begin EXACT_CODES")[2].partition("end EXACT_CODES")[0]
+    assert set(re.findall(r"(?m)^\.Ic (\w+)", exact)) == refusal_reasons.EXACT_CODES
 
 
 def test_settings_that_the_page_names_exist() -> None:

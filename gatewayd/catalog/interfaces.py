@@ -1,12 +1,13 @@
 """Interfaces of model sources, of the store of model records, and of viewers."""
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol, Self, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.completions.records import Body, Completion, CompletionChunk
-from gatewayd.errors import GatewayError
+from gatewayd.errors import NO_HEADERS, GatewayError
 
 
 class Viewer(Protocol):
@@ -37,6 +38,9 @@ class CallContext:
     plugin context, read only by function models. `chat_id` is empty if the request names no chat. `warnings`
     belong to the request: a source adds a sentence, before its first chunk, for each part of the request that
     it leaves out or changes.
+    `client_headers` are the caller's headers for a source of the messages protocol, with names in lower case.
+    A source puts the headers of its answer that the caller gets into `reply_headers`
+    (`completions.rate_limits`).
     """
 
     request_id: str
@@ -48,10 +52,12 @@ class CallContext:
     scope: object | None = None
     chat_id: str = ""
     warnings: list[str] = field(default_factory=list, compare=False)
+    client_headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    reply_headers: dict[str, str] = field(default_factory=dict, compare=False)
 
 
-class RuntimeRefusalError(GatewayError):
-    """A refusal written by a local runtime; clients of the runtime get it unchanged."""
+class NativeRefusalError(GatewayError):
+    """A refusal in the provider's own words; callers of the same protocol get it unchanged."""
 
     def __init__(self, error: GatewayError, answer: "RefusedAnswer") -> None:
         super().__init__(
@@ -61,14 +67,26 @@ class RuntimeRefusalError(GatewayError):
             code=error.code,
             provider_code=error.provider_code,
             retry_after=error.retry_after,
+            place=error.place,
+            headers=error.headers,
         )
         self.answer = answer
 
 
+class NativeProtocol(StrEnum):
+    """A protocol whose refusals are passed on unchanged to callers of the same protocol."""
+
+    # Local runtimes.
+    OLLAMA = "ollama"
+    # Messages.
+    ANTHROPIC = "anthropic"
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedAnswer:
-    """Status, media type and body of a runtime's refusal, with the gateway's key removed."""
+    """Protocol, status, media type and body of a provider's refusal, with the gateway's key removed."""
 
+    protocol: NativeProtocol
     status: int
     content_type: str
     body: bytes
@@ -211,7 +229,7 @@ class ForwardingSource(Protocol):
 class RuntimeSource(ForwardingSource, Protocol):
     """A local model runtime whose native API is passed through (gatewayd-dialects(7), RUNTIMES).
 
-    Paths start with `/api/`. Refusals in the runtime's own words raise `RuntimeRefusalError`.
+    Paths start with `/api/`. Refusals in the runtime's own words raise `NativeRefusalError`.
     """
 
     @property

@@ -7,13 +7,14 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from gatewayd.catalog.interfaces import RuntimeRefusalError
-from gatewayd.completions.provider_errors import QUOTA_CODES
+from gatewayd.catalog.interfaces import NativeRefusalError
+from gatewayd.completions.refusal_reasons import HOPELESS, RefusalReason, reason_of
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
 from gatewayd.http.responses.fast_response import ChunkedReply
+from gatewayd.http.responses.provider_headers import error_headers
 from gatewayd.http.routes import RouteDialect
 from gatewayd.http.traceback_limit import TRACES, root_cause_of
 
@@ -46,6 +47,18 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "body_timeout": 408,
 }
 
+# Status and OpenAI type of a provider's refusal, where its reason tells more than its kind.
+OPENAI_REASONS: Final[dict[RefusalReason, tuple[int, str]]] = {
+    RefusalReason.NO_CREDIT: (429, "insufficient_quota"),
+    RefusalReason.OVERLOADED: (503, "service_unavailable_error"),
+}
+
+# The same in the Anthropic dialect.
+ANTHROPIC_REASONS: Final[dict[RefusalReason, tuple[int, str]]] = {
+    RefusalReason.NO_CREDIT: (402, "billing_error"),
+    RefusalReason.OVERLOADED: (529, "overloaded_error"),
+}
+
 # Codes of requests that are refused before their body is read.
 UNREAD_CODES: Final = frozenset(
     {"body_timeout", "unsupported_media_type", "too_many_connections", "too_many_uploads"}
@@ -71,7 +84,25 @@ def status_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) 
         return SCIM_STATUSES[error.code]
     if error.code in CODE_STATUSES:
         return CODE_STATUSES[error.code]
+    if error.provider_code is not None and (exact := _by_reason(error, dialect)) is not None:
+        return exact[0]
     return STATUSES[error.kind][0]
+
+
+def type_of(error: GatewayError, dialect: RouteDialect) -> str:
+    """Return the type of a failure in the OpenAI or the Anthropic dialect."""
+    exact = _by_reason(error, dialect)
+    if exact is not None:
+        return exact[1]
+    _, openai_type, anthropic_type = STATUSES[error.kind]
+    return anthropic_type if dialect is RouteDialect.ANTHROPIC else openai_type
+
+
+def _by_reason(error: GatewayError, dialect: RouteDialect) -> tuple[int, str] | None:
+    reason = reason_of(error.provider_code)
+    if reason is None:
+        return None
+    return (ANTHROPIC_REASONS if dialect is RouteDialect.ANTHROPIC else OPENAI_REASONS).get(reason)
 
 
 def body_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> dict[str, Any]:
@@ -84,7 +115,7 @@ def body_of(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) ->
         case RouteDialect.CONTROL:
             return {"error": _control_error(error)}
         case RouteDialect.ANTHROPIC:
-            described = anthropic.error_object(error, STATUSES[error.kind][2])
+            described = anthropic.error_object(error, type_of(error, dialect))
             return {"type": "error", "error": described, "detail": error.message}
         case RouteDialect.OLLAMA:
             return {"error": error.message, "detail": error.message}
@@ -109,7 +140,7 @@ def _openai_body(error: GatewayError, dialect: RouteDialect) -> dict[str, Any]:
     if error.code == "validation" and dialect is RouteDialect.NATIVE:
         location = ["body", *(error.param or "").split(".")] if error.param else ["body"]
         detail = [{"type": "value_error", "loc": location, "msg": error.message}]
-    return {"detail": detail, "error": openai.error_object(error, STATUSES[error.kind][1])}
+    return {"detail": detail, "error": openai.error_object(error, type_of(error, dialect))}
 
 
 def _control_error(error: GatewayError) -> dict[str, Any]:
@@ -125,18 +156,18 @@ def _control_error(error: GatewayError) -> dict[str, Any]:
 def render(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> web.Response:
     """Return the whole reply of a failure in the dialect of the caller.
 
-    The body of a runtime's own failure is passed on unchanged in the dialect of runtimes
-    (gatewayd-dialects(7), RUNTIMES).
+    The body of a provider's own failure is passed on unchanged in the dialect of the provider
+    (gatewayd-dialects(7), FAILURES).
     """
-    headers = {}
+    headers = error_headers(error.headers, dialect)
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
-    if error.provider_code in QUOTA_CODES:
-        # Clients of two dialects retry after each 429 without such a header.
+    if reason_of(error.provider_code) in HOPELESS:
+        # Clients of two dialects retry after each 429 and 502 without such a header.
         headers["x-should-retry"] = "false"
     if error.kind is ErrorKind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, RuntimeRefusalError) and dialect is RouteDialect.OLLAMA:
+    if isinstance(error, NativeRefusalError) and error.answer.protocol.value == dialect.value:
         refused = error.answer
         headers["Content-Type"] = refused.content_type or "application/json"
         return web.Response(status=refused.status, body=refused.body, headers=headers)

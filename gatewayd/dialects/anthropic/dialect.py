@@ -11,8 +11,8 @@ import orjson
 
 from gatewayd.completions.deltas import first_choices, usage_of
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
-from gatewayd.completions.provider_errors import OVERFLOW
 from gatewayd.completions.records import Body
+from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.dialects.anthropic.blocks import ContentBlockQueue
 from gatewayd.dialects.anthropic.content import OmittedFields, system_messages, to_messages
 from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_reason_of
@@ -25,7 +25,10 @@ from gatewayd.pipeline.endpoints import check_names, model_of
 from gatewayd.pipeline.records import ChatRequest
 
 TOO_LONG: Final = "prompt is too long"
-"""First words of an error about the context window; clients of this dialect look for them."""
+NO_CREDIT: Final = "credit balance is too low"
+"""First words of errors without a code in this dialect; its clients look for them."""
+
+_WORDS: Final = {RefusalReason.TOO_LONG: TOO_LONG, RefusalReason.NO_CREDIT: NO_CREDIT}
 
 FOREIGN_FIELDS: Final = ("thinking", "top_k", "metadata", "service_tier", "output_config")
 """Fields of a converted body that OpenAI lacks, or defines differently."""
@@ -121,11 +124,13 @@ def render_completion(
 def error_object(error: GatewayError, kind_type: str) -> Body:
     """Return the `error` of a reply or event.
 
-    The dialect has no code for a too long request; its clients recognise one sentence.
+    The dialect has no code for a too long request and for an account without credit; its clients recognise
+    a sentence.
     """
     message = error.message
-    if error.provider_code == OVERFLOW and TOO_LONG not in message:
-        message = f"{TOO_LONG}: {message}"
+    words = _WORDS.get(reason_of(error.provider_code)) if error.provider_code is not None else None
+    if words is not None and words not in message:
+        message = f"{words}: {message}"
     return {"type": kind_type, "message": message}
 
 

@@ -11,11 +11,12 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.completions.records import DONE, CompletionChunk
 from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http.errors import STATUSES, log_broken
+from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.responses import heartbeat
 from gatewayd.http.responses.early_head import EarlyHead
 from gatewayd.http.responses.heartbeat import Heartbeat
 from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.routes import RouteDialect
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.tasks import TaskRegistry
 
@@ -81,7 +82,7 @@ class OpenAiFrames:
 
     def fail(self, error: GatewayError) -> bytes:
         """Return the error frame; no `[DONE]` follows it."""
-        return openai.render_error(error, STATUSES[error.kind][1])
+        return openai.render_error(error, type_of(error, RouteDialect.OPENAI))
 
 
 class AnswerStreams:

@@ -4,7 +4,7 @@ Modules above this one do not handle connections.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +41,11 @@ class UpstreamResponse(Protocol):
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers; names compare without case."""
+        ...
+
+    @property
+    def raw_headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """Names and values of the headers as they arrived."""
         ...
 
     async def read(self, limit: int) -> bytes:

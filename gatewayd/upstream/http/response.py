@@ -123,6 +123,11 @@ class ProviderResponse:
             self._headers = ResponseHeaders(self._raw)
         return self._headers
 
+    @property
+    def raw_headers(self) -> RawHeaders:
+        """Names and values of the headers as they arrived."""
+        return self._raw
+
     async def arrived(self) -> bool:
         """Wait for the head; raises TransportError.
 

@@ -9,20 +9,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any
 
 import orjson
 
 from gatewayd import ids
 from gatewayd.completions.deltas import error_message_in
-from gatewayd.completions.provider_errors import (
-    OVERFLOW,
-    QUOTA,
-    QUOTA_CODES,
-    ReportedFailure,
-    parse_reported_failure,
+from gatewayd.completions.provider_errors import ReportedFailure, parse_reported_failure, says_overflow
+from gatewayd.completions.rate_limits import parse_duration
+from gatewayd.completions.refusal_reasons import (
+    RefusalReason,
+    classify,
+    reason_of,
+    retry_delay_in,
+    told_code,
 )
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError
 from gatewayd.upstream.http.client import TransportError
 
 MAX_MESSAGE_CHARACTERS = 500
@@ -36,11 +37,11 @@ MAX_RETRY_AFTER_SECONDS = 86_400
 
 NOTHING_REPORTED = ReportedFailure()
 
-KEY_STATUSES = frozenset({401, 403})
-"""Statuses about the key of the gateway: callers receive the sentence, but no code."""
+PARAMS = {RefusalReason.TOO_LONG: "messages", RefusalReason.UNKNOWN_MODEL: "model"}
+"""Parameter that a refusal is about if the provider names none."""
 
-_NAMED = QUOTA_CODES | {OVERFLOW}
-"""Codes that the sentence contains too, because some clients search for them there."""
+NAMED_REASONS = frozenset({RefusalReason.TOO_LONG, RefusalReason.NO_CREDIT, RefusalReason.FILTERED})
+"""Reasons whose code the sentence contains too, because some clients search for it there."""
 
 REDACTED = "[redacted]"
 
@@ -60,14 +61,24 @@ _KINDS_BY_TYPE = {
     "invalid_request_error": ErrorKind.INVALID_REQUEST,
     "request_too_large": ErrorKind.INVALID_REQUEST,
     "not_found_error": ErrorKind.NOT_FOUND,
-    "rate_limit_error": ErrorKind.RATE_LIMITED,
-    "rate_limit_exceeded": ErrorKind.RATE_LIMITED,
-    QUOTA: ErrorKind.RATE_LIMITED,
-    "overloaded_error": ErrorKind.UPSTREAM_UNREACHABLE,
-    "server_is_overloaded": ErrorKind.UPSTREAM_UNREACHABLE,
-    "service_unavailable_error": ErrorKind.UPSTREAM_UNREACHABLE,
     "timeout_error": ErrorKind.TIMEOUT,
 }
+
+KINDS_BY_REASON = {
+    RefusalReason.TOO_LONG: ErrorKind.INVALID_REQUEST,
+    RefusalReason.NO_CREDIT: ErrorKind.RATE_LIMITED,
+    RefusalReason.FILTERED: ErrorKind.INVALID_REQUEST,
+    RefusalReason.OVERLOADED: ErrorKind.UPSTREAM_UNREACHABLE,
+    RefusalReason.UNKNOWN_MODEL: ErrorKind.NOT_FOUND,
+    RefusalReason.RATE_LIMITED: ErrorKind.RATE_LIMITED,
+    RefusalReason.KEY: ErrorKind.UPSTREAM_FAILED,
+}
+
+_SENTENCE_STATUSES = frozenset({400, 413, 422})
+"""Statuses of a refused request, whose sentence may say that the request is too long."""
+
+_WAITING_KINDS = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHABLE})
+"""Kinds of errors that may tell how long to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,7 @@ class ProviderFailures:
         *,
         reported: ReportedFailure = NOTHING_REPORTED,
         retry_after: int | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> GatewayError:
         """Return the error "cannot get an answer from provider ...: <sentence>"."""
         text = f"cannot get an answer from provider {self.provider!r}: {sentence}"
@@ -93,6 +105,7 @@ class ProviderFailures:
             param=self._unless_secret(reported.param),
             provider_code=self._unless_secret(reported.code),
             retry_after=retry_after,
+            headers=headers,
         )
 
     def broken(self, sentence: str) -> GatewayError:
@@ -103,33 +116,42 @@ class ProviderFailures:
         """Return the error for a failed connection."""
         return self.error(error.kind, self.clean(error.sentence))
 
-    def from_answer(self, status: int, headers: Mapping[str, str], body: bytes) -> GatewayError:
-        """Return the error for an answer with a status other than 200; `body` may be truncated."""
+    def from_answer(
+        self, status: int, headers: Mapping[str, str], body: bytes, passed: Mapping[str, str] = NO_HEADERS
+    ) -> GatewayError:
+        """Return the error for an answer with a status other than 200; `body` may be truncated.
+
+        `passed` are those of its headers that callers get.
+        """
         if 300 <= status < 400:
             return self.broken(f"it answered {status}, and redirects are not followed: correct its base_url")
-        kind = _KINDS_BY_STATUS.get(status, ErrorKind.UPSTREAM_FAILED)
-        retry_after = None
-        if kind in {ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHABLE}:
-            retry_after = parse_retry_after(headers.get("Retry-After"), ids.now())
         answer = _json_in(body)
+        sentence = _sentence_in(answer, body)
+        reason = classify(answer, sentence, status)
+        if (status in _SENTENCE_STATUSES and says_overflow(sentence)) or (status == 413 and not body.strip()):
+            reason = RefusalReason.TOO_LONG
+        reported = _reported(reason, parse_reported_failure(answer))
+        kind = _KINDS_BY_STATUS.get(status, ErrorKind.UPSTREAM_FAILED)
+        kind = kind if reason is None else KINDS_BY_REASON[reason]
+        retry_after = None
+        if kind in _WAITING_KINDS and reason is not RefusalReason.NO_CREDIT:
+            retry_after = _retry_after(headers, answer)
+        named = status if reason not in NAMED_REASONS else f"{status} {_name(reason, reported)}"
         detail = self._describe_body(headers.get("Content-Type", ""), body, answer)
-        reported = NOTHING_REPORTED
-        if status not in KEY_STATUSES:
-            # Only the message of a refused request shows whether the request is too long.
-            is_refusal = kind is ErrorKind.INVALID_REQUEST
-            reported = parse_reported_failure(answer, (error_message_in(answer) or "") if is_refusal else "")
-        if reported.code == OVERFLOW:
-            kind = ErrorKind.INVALID_REQUEST
-        named = f"{status} {reported.code}" if reported.code in _NAMED else status
-        return self.error(kind, f"it answered {named} {detail}", reported=reported, retry_after=retry_after)
+        told = f"it answered {named} {detail}"
+        return self.error(kind, told, reported=reported, retry_after=retry_after, headers=passed)
 
     def from_event(self, error: object) -> GatewayError:
         """Return the error for an error object in an answer with status 200."""
-        reason = error_message_in({"error": error}) or ""
-        reported = parse_reported_failure({"error": error}, reason)
-        kind = ErrorKind.INVALID_REQUEST if reported.code == OVERFLOW else _kind_of_event(error)
-        message = self.clean(reason or "an error without a message")
-        named = f" {reported.code}" if reported.code in _NAMED else ""
+        given = {"error": error}
+        sentence = error_message_in(given) or ""
+        reason = classify(given, sentence, _status_in(error))
+        if says_overflow(sentence):
+            reason = RefusalReason.TOO_LONG
+        reported = _reported(reason, parse_reported_failure(given))
+        kind = _kind_of_event(error) if reason is None else KINDS_BY_REASON[reason]
+        message = self.clean(sentence or "an error without a message")
+        named = f" {_name(reason, reported)}" if reason in NAMED_REASONS else ""
         return self.error(kind, f"it reported{named}: {message}", reported=reported)
 
     def clean(self, text: str) -> str:
@@ -182,6 +204,39 @@ def parse_retry_after(value: str | None, now: int) -> int | None:
     return min(max(math.ceil(seconds), 0), MAX_RETRY_AFTER_SECONDS)
 
 
+def _retry_after(headers: Mapping[str, str], answer: object) -> int | None:
+    """Return the seconds to wait by a header, or by the error of Gemini."""
+    now = ids.now()
+    found = parse_retry_after(headers.get("Retry-After"), now)
+    if found is None:
+        milliseconds = parse_retry_after(headers.get("retry-after-ms"), now)
+        found = None if milliseconds is None else math.ceil(milliseconds / 1000)
+    if found is None:
+        delay = parse_duration(retry_delay_in(answer) or "")
+        found = None if delay is None else min(math.ceil(delay), MAX_RETRY_AFTER_SECONDS)
+    return found
+
+
+def _reported(reason: RefusalReason | None, given: ReportedFailure) -> ReportedFailure:
+    """Return the code and the parameter for callers; nothing of an error about the key."""
+    if reason is None:
+        # An error about the key that is none for `classify` has no code.
+        return ReportedFailure() if reason_of(given.code) is RefusalReason.KEY else given
+    param = None if reason is RefusalReason.KEY else given.param or PARAMS.get(reason)
+    return ReportedFailure(told_code(reason, given.code), param)
+
+
+def _name(reason: RefusalReason | None, reported: ReportedFailure) -> str:
+    """Return the code in the sentence; of filters the common one, for which clients search."""
+    return reason.value if reason is RefusalReason.FILTERED else reported.code or ""
+
+
+def _sentence_in(answer: object, body: bytes) -> str:
+    if answer is None:
+        return body[:MAX_EXAMINED_CHARACTERS].decode("utf-8", "replace")
+    return error_message_in(answer) or ""
+
+
 def _seconds_until(date: str, now: int) -> float:
     try:
         return parsedate_to_datetime(date).timestamp() - now
@@ -196,21 +251,24 @@ def _json_in(body: bytes) -> object:
         return None
 
 
+def _status_in(error: object) -> int:
+    """Return the HTTP status that an error object in a stream names, 0 for none."""
+    for name in ("status", "code"):
+        given = error.get(name) if isinstance(error, Mapping) else None
+        if isinstance(given, str) and given.isdecimal() and len(given) == 3:
+            given = int(given)
+        if type(given) is int and 400 <= given < 600:
+            return given
+    return 0
+
+
 def _kind_of_event(error: object) -> ErrorKind:
-    if not isinstance(error, Mapping):
-        return ErrorKind.UPSTREAM_FAILED
-    for name in ("status", "code", "type"):
-        kind = _kind_of_word(error.get(name))
-        if kind is not None:
-            return kind
+    status = _status_in(error)
+    if status:
+        return _KINDS_BY_STATUS.get(status, ErrorKind.UPSTREAM_FAILED)
+    if isinstance(error, Mapping):
+        for name in ("status", "code", "type"):
+            word = error.get(name)
+            if isinstance(word, str) and word in _KINDS_BY_TYPE:
+                return _KINDS_BY_TYPE[word]
     return ErrorKind.UPSTREAM_FAILED
-
-
-def _kind_of_word(word: Any) -> ErrorKind | None:
-    if isinstance(word, str):
-        return (
-            _KINDS_BY_STATUS.get(int(word))
-            if word.isdecimal() and len(word) == 3
-            else _KINDS_BY_TYPE.get(word)
-        )
-    return _KINDS_BY_STATUS.get(word) if isinstance(word, int) else None

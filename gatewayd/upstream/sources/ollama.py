@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, NativeProtocol
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
 from gatewayd.dialects.ollama.source import ReplyDecoder, from_embed, to_completion, to_embed, to_request
@@ -88,7 +88,9 @@ class OllamaSource:
     ) -> ForwardedAnswer:
         """Forward a request of the native API; an HTML page raises upstream_failed."""
         check = _check_of(path, body)
-        answer = await self._exchange.forward(method, path, body, check, context, keeps_refusals=True)
+        answer = await self._exchange.forward(
+            method, path, body, check, context, native=NativeProtocol.OLLAMA
+        )
         if "html" in answer.content_type.lower():
             await answer.aclose()
             raise self._exchange.failures.from_answer(answer.status, {}, b"<")

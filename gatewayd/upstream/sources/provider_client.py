@@ -6,13 +6,15 @@ from typing import Any, NoReturn
 import orjson
 
 from gatewayd import json_decoder, json_encoder
-from gatewayd.catalog.interfaces import CallContext, RefusedAnswer, RuntimeRefusalError
+from gatewayd.catalog.interfaces import CallContext, NativeProtocol, NativeRefusalError, RefusedAnswer
+from gatewayd.completions.rate_limits import passed_headers
+from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.failures import KEY_STATUSES, ProviderFailures
+from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
@@ -41,16 +43,22 @@ class ProviderClient:
     """Sends requests to one provider.
 
     `headers` go with every request; headers that name the user follow if the configuration has `identity`.
+    With `native` a refusal is raised with the provider's body, for callers of that protocol.
     """
 
     def __init__(
-        self, config: ProviderConfig, headers: Mapping[str, str], client: UpstreamClient | None = None
+        self,
+        config: ProviderConfig,
+        headers: Mapping[str, str],
+        client: UpstreamClient | None = None,
+        native: NativeProtocol | None = None,
     ) -> None:
         self.failures = ProviderFailures(config.name, config.key)
         self._base = config.base_url.rstrip("/")
         self._headers = dict(headers)
         self._json_headers = {**headers, "Content-Type": "application/json"}
         self._identity = config.identity
+        self._native = native
         self._client = client or open_client(
             config.timeouts, connections=config.connections, socket_path=config.socket_path
         )
@@ -63,7 +71,8 @@ class ProviderClient:
         self, path: str, body: Mapping[str, Any], context: CallContext | None = None
     ) -> tuple[bytes, dict[str, Any]]:
         """Send a JSON body and return the JSON object of the answer, as bytes and decoded."""
-        raw, answer = await self._read_whole(self._send("POST", path, body, context))
+        sending = self._send("POST", path, body, context)
+        raw, answer = await self._read_whole(sending, context=context)
         return raw, self._object(answer)
 
     async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
@@ -92,17 +101,18 @@ class ProviderClient:
         check: StreamChecker | None = None,
         context: CallContext | None = None,
         *,
-        keeps_refusals: bool = False,
+        native: NativeProtocol | None = None,
     ) -> ForwardedReply:
         """Send a JSON body, or none, and return the answer with its body unread; a status over 299 raises.
 
         `check` validates the forwarded bytes; by default as events or one JSON object, by the media type.
-        With `keeps_refusals` a refusal is raised with the provider's body as `RuntimeRefusalError`.
+        With `native` a refusal is raised with the provider's body as `NativeRefusalError`.
         """
         try:
             response = await self._send(method, path, body, context)
             if not 200 <= response.status < 300:
-                await self._refuse(response, keeps_refusals=keeps_refusals)
+                await self._refuse(response, native)
+            _pass_headers(response, context)
         except TransportError as error:
             raise self.failures.from_transport(error) from error
         if check is None:
@@ -127,13 +137,17 @@ class ProviderClient:
         return await self._client.request(method, self._base + path, headers, content)
 
     async def _read_whole(
-        self, sending: Awaitable[UpstreamResponse], limit: int = MAX_ANSWER_BYTES
+        self,
+        sending: Awaitable[UpstreamResponse],
+        limit: int = MAX_ANSWER_BYTES,
+        context: CallContext | None = None,
     ) -> tuple[bytes, dict[str, Any] | list[Any]]:
         try:
             response = await sending
             try:
                 if not 200 <= response.status < 300:
                     await self._refuse(response)
+                _pass_headers(response, context)
                 raw = await response.read(limit)
             finally:
                 response.close()
@@ -143,19 +157,22 @@ class ProviderClient:
         except FramingError as error:
             raise self.failures.broken(str(error)) from error
 
-    async def _refuse(self, response: UpstreamResponse, *, keeps_refusals: bool = False) -> NoReturn:
+    async def _refuse(self, response: UpstreamResponse, native: NativeProtocol | None = None) -> NoReturn:
         try:
             refusal = await _read_start(response, MAX_REFUSAL_BYTES)
         finally:
             response.close()
-        error = self.failures.from_answer(response.status, response.headers, refusal)
-        is_own = response.status >= 400 and response.status not in KEY_STATUSES
+        passed = passed_headers(response.raw_headers)
+        error = self.failures.from_answer(response.status, response.headers, refusal, passed)
+        native = native or self._native
+        # The key is the gateway's own, so that callers get no refusal of it.
+        is_own = response.status >= 400 and error.provider_code != RefusalReason.KEY
         is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
-        if not keeps_refusals or not is_own or is_page or len(refusal) >= MAX_REFUSAL_BYTES:
+        if native is None or not is_own or is_page or len(refusal) >= MAX_REFUSAL_BYTES:
             raise error
         content_type = response.headers.get("Content-Type", "")
-        answer = RefusedAnswer(response.status, content_type, self.failures.redacted_text(refusal))
-        raise RuntimeRefusalError(error, answer)
+        body = self.failures.redacted_text(refusal)
+        raise NativeRefusalError(error, RefusedAnswer(native, response.status, content_type, body))
 
     def _object(self, answer: object) -> dict[str, Any]:
         if not isinstance(answer, dict):
@@ -174,6 +191,7 @@ class ProviderClient:
         if media_type(response) == "text/html":
             response.close()
             raise self.failures.from_answer(response.status, response.headers, b"<")
+        _pass_headers(response, context)
         return response
 
     async def _read_object(self, response: UpstreamResponse) -> dict[str, Any]:
@@ -214,6 +232,16 @@ def listed_objects(answer: object, name: str, failures: ProviderFailures) -> lis
 def lacks_listing(error: GatewayError) -> bool:
     """Return whether the error means that a provider has no list of models."""
     return error.kind is ErrorKind.NOT_FOUND
+
+
+def _pass_headers(response: UpstreamResponse, context: CallContext | None) -> None:
+    """Keep the headers of an answer that its caller gets; a former attempt's are dropped."""
+    if context is None:
+        return
+    found = passed_headers(response.raw_headers)
+    if found or context.reply_headers:
+        context.reply_headers.clear()
+        context.reply_headers.update(found)
 
 
 async def _read_start(response: UpstreamResponse, limit: int) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError, RefusedAnswer
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import errors
 from gatewayd.http.context import REQUEST_ID
@@ -45,6 +46,53 @@ def test_each_dialect_has_its_own_shape() -> None:
         "error": "cannot reach it",
         "detail": "cannot reach it",
     }
+
+
+BAD, NOT_FOUND = (400, "invalid_request_error"), (404, "not_found_error")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "openai", "anthropic", "retries"),
+    [
+        ("rate_limited", "insufficient_quota", (429, "insufficient_quota"), (402, "billing_error"), False),
+        ("rate_limited", "project_spend_limit_exceeded",
+         (429, "insufficient_quota"), (402, "billing_error"), False),
+        ("upstream_unreachable", "server_is_overloaded",
+         (503, "service_unavailable_error"), (529, "overloaded_error"), True),
+        ("upstream_failed", "provider_auth", (502, "api_error"), (502, "api_error"), False),
+        ("not_found", "model_not_found", NOT_FOUND, NOT_FOUND, True),
+        ("invalid_request", "content_filter", BAD, BAD, True),
+        ("rate_limited", "slow_down", (429, "rate_limit_error"), (429, "rate_limit_error"), True),
+    ],
+)  # fmt: skip
+def test_refusals_of_providers_have_the_status_and_type_that_clients_act_on(
+    kind: str, code: str, openai: tuple[int, str], anthropic: tuple[int, str], *, retries: bool
+) -> None:
+    error = GatewayError(ErrorKind(kind), "cannot", provider_code=code)
+    for dialect, told in ((RouteDialect.OPENAI, openai), (RouteDialect.ANTHROPIC, anthropic)):
+        reply = errors.render(error, dialect)
+        assert isinstance(reply.body, bytes)
+        assert (reply.status, orjson.loads(reply.body)["error"]["type"]) == told
+        assert ("x-should-retry" not in reply.headers) is retries
+
+
+@pytest.mark.parametrize("protocol", NativeProtocol)
+def test_the_words_of_a_provider_reach_callers_of_its_protocol_unchanged(protocol: NativeProtocol) -> None:
+    said = b'{"type":"error",  "error":{"type":"x"}}'
+    error = GatewayError(
+        ErrorKind.INVALID_REQUEST, "cannot", headers={"anthropic-ratelimit-tokens-limit": "9"}
+    )
+    refusal = NativeRefusalError(error, RefusedAnswer(protocol, 418, "application/json", said))
+    for dialect in RouteDialect:
+        reply = errors.render(refusal, dialect)
+        assert ((reply.status, reply.body) == (418, said)) is (dialect.value == protocol.value)
+        limits = {name for name in reply.headers if "ratelimit" in name}
+        family = (
+            "anthropic-ratelimit-tokens-limit"
+            if dialect is RouteDialect.ANTHROPIC
+            else "x-ratelimit-limit-tokens"
+        )
+        assert limits == {family}
 
 
 def test_where_it_went_wrong_is_told_on_the_control_socket_and_nowhere_else() -> None:

@@ -17,7 +17,7 @@ from gatewayd.http import body
 from gatewayd.http.body import warning_headers
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.errors import STATUSES
+from gatewayd.http.errors import type_of
 from gatewayd.http.reply_schemas import dialects, service
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
@@ -39,7 +39,7 @@ class MessageErrors:
 
     def fail(self, error: GatewayError) -> bytes:
         """Return an `error` event."""
-        return anthropic.render_error_event(error, STATUSES[error.kind][2])
+        return anthropic.render_error_event(error, type_of(error, RouteDialect.ANTHROPIC))
 
 
 class NativeMessageFrames(MessageErrors):

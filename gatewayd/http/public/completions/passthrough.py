@@ -14,7 +14,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.errors import STATUSES, log_broken
+from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
@@ -133,4 +133,4 @@ async def _send_events(
         await _send_bytes(request, reply, read, answer)
     except GatewayError as error:
         log_broken(request, error)
-        await send_frames(request, reply, openai.render_error(error, STATUSES[error.kind][1]))
+        await send_frames(request, reply, openai.render_error(error, type_of(error, RouteDialect.OPENAI)))

@@ -22,7 +22,6 @@ FAILURES = ProviderFailures("acme", KEY)
         (529, ErrorKind.UPSTREAM_UNREACHABLE),
         (401, ErrorKind.UPSTREAM_FAILED),
         (403, ErrorKind.UPSTREAM_FAILED),
-        (402, ErrorKind.UPSTREAM_FAILED),
         (418, ErrorKind.UPSTREAM_FAILED),
         (500, ErrorKind.UPSTREAM_FAILED),
         (502, ErrorKind.UPSTREAM_FAILED),
@@ -178,9 +177,9 @@ def test_transport_errors_are_cleaned():
         (400, {"code": "invalid-argument", "error": "no"}, "invalid_request", "invalid-argument", None),
         (429, {"error": {"code": "insufficient_quota"}}, "rate_limited", "insufficient_quota", None),
         (429, {"error": {"code": "rate_limit_exceeded"}}, "rate_limited", "rate_limit_exceeded", None),
-        (401, {"error": {"code": "invalid_api_key", "param": "x"}}, "upstream_failed", None, None),
-        (403, {"error": {"code": "country_not_supported"}}, "upstream_failed", None, None),
-        (400, {"error": {"code": "Invalid_Api_Key"}}, "invalid_request", None, None),
+        (401, {"error": {"code": "invalid_api_key", "param": "x"}}, "upstream_failed", "provider_auth", None),
+        (403, {"error": {"code": "country_not_supported"}}, "upstream_failed", "provider_auth", None),
+        (400, {"error": {"code": "Invalid_Api_Key"}}, "upstream_failed", "provider_auth", None),
         (400, {"error": {"code": KEY, "param": f"messages.{KEY}"}}, "invalid_request", None, None),
         (400, {"error": {"code": "x y", "param": "a" * 200}}, "invalid_request", None, None),
         (400, {"error": {"code": 400}}, "invalid_request", None, None),
@@ -189,6 +188,46 @@ def test_transport_errors_are_cleaned():
 def test_codes_and_fields_of_providers_are_kept(status, body, kind, code, param):
     error = FAILURES.from_answer(status, {}, orjson.dumps(body))
     assert (error.kind, error.code, error.provider_code, error.param) == (kind, None, code, param)
+
+
+GEMINI_BUSY = {
+    "code": 429,
+    "message": "You exceeded your current quota, please check your plan and billing details.",
+    "status": "RESOURCE_EXHAUSTED",
+    "details": [
+        {"@type": "QuotaFailure", "violations": [{"quotaId": "PerMinute"}]},
+        {"@type": "RetryInfo", "retryDelay": "12.5s"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "seconds"),
+    [
+        (429, {}, {"error": GEMINI_BUSY}, 13),
+        (400, {}, [{"error": GEMINI_BUSY}], 13),
+        (429, {"retry-after-ms": "1500"}, {"error": {"message": "wait"}}, 2),
+        (429, {"Retry-After": "7", "retry-after-ms": "1500"}, {"error": {"message": "wait"}}, 7),
+        (429, {"Retry-After": "7"}, {"error": {"type": "insufficient_quota"}}, None),
+    ],
+)
+def test_how_long_to_wait(status, headers, body, seconds):
+    error = FAILURES.from_answer(status, headers, orjson.dumps(body))
+    assert (error.kind, error.retry_after) == (ErrorKind.RATE_LIMITED, seconds)
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence", "named"),
+    [
+        (402, "it rains", "402 insufficient_quota (it rains)"),
+        (400, "your prompt violates our content policy", "400 content_policy_violation (your prompt"),
+        (413, "", "413 context_length_exceeded with an empty body"),
+        (422, b"prompt is too long", "422 context_length_exceeded (prompt is too long)"),
+    ],
+)
+def test_reasons_that_clients_search_in_sentences(status, sentence, named):
+    body = sentence if isinstance(sentence, bytes) else orjson.dumps({"error": sentence}) if sentence else b""
+    assert f"it answered {named}" in FAILURES.from_answer(status, {}, body).message
 
 
 def test_codes_in_band_are_kept():

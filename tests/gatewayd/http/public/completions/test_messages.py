@@ -356,7 +356,7 @@ REFUSALS = [
     (json_reply({"error": {"message": "bad key"}}, 401), 502, "api_error"),
     (json_reply({"error": {"message": "too long"}}, 400), 400, "invalid_request_error"),
     (json_reply({"error": {"message": "boom"}}, 500), 502, "api_error"),
-    (json_reply({"error": {"message": "busy"}}, 529), 503, "overloaded_error"),
+    (json_reply({"error": {"message": "busy"}}, 529), 529, "overloaded_error"),
     (HTML, 503, "overloaded_error"),
     (Reply(steps=[b"<html></html>"], content_type="text/html"), 502, "api_error"),
     (Reply(302, {"Location": "http://127.0.0.1:9/"}), 502, "api_error"),

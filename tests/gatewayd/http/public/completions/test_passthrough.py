@@ -238,7 +238,7 @@ async def test_leaving_closes_the_providers_connection(client: Client, fake: Fak
     ("reply", "expected"),
     [
         (Reply(before=SILENCE, steps=[sse({"a": 1}, b"[DONE]")]), b'data: {"a":1}'),
-        (Reply(429, before=SILENCE, steps=[b'{"error": "slow"}']), b'"code":"rate_limited"'),
+        (Reply(429, before=SILENCE, steps=[b'{"error": "slow"}']), b'"code":"rate_limit_exceeded"'),
         (
             Reply(before=SILENCE, steps=[b'{"a": 1}'], content_type="application/json"),
             b"the provider sent none",
