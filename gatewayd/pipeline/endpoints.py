@@ -7,7 +7,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE, Candidate
 from gatewayd.catalog.interfaces import CallContext, ModelSource
 from gatewayd.completions.json_access import as_text
-from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid, not_found
 
 _CHECKED_FIELDS: Final = frozenset(
     {
@@ -64,6 +64,7 @@ def context_of(
     is_converted: bool = False,
     scope: object | None = None,
     chat_id: object = "",
+    client_headers: Mapping[str, str] = NO_HEADERS,
 ) -> CallContext:
     """Return the facts of a call for its source; `chat_id` is taken from the request unchecked."""
     user = actor.user
@@ -76,6 +77,7 @@ def context_of(
         is_converted=is_converted,
         scope=scope,
         chat_id=as_text(chat_id),
+        client_headers=client_headers,
     )
 
 

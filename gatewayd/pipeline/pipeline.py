@@ -112,6 +112,7 @@ class Pipeline:
             is_converted=is_converted,
             scope=request.scope,
             chat_id=request.options.get("chat_id"),
+            client_headers=request.client_headers,
         )
         call = _Call(request, context, chain, is_plain=not sources and use is None)
         failover = self._catalog.failover
@@ -119,6 +120,7 @@ class Pipeline:
             answer = await failover.ask(candidates, call.answer)
         else:
             answer = await _answer_with_tools(request, use, _SourceCaller(failover, candidates, call))
+        answer.headers = context.reply_headers
         if answer.is_native:
             # Conversion warnings do not apply to a request that is sent in its original form.
             answer.warnings = [*new_warnings, *context.warnings] if context.warnings else new_warnings

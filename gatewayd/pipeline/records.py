@@ -1,11 +1,13 @@
 """Records of chat requests, tool steps and answers, independent of the client's dialect."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.completions.records import Body, Completion
+from gatewayd.errors import NO_HEADERS
 from gatewayd.plugins.runtime.context import CallScope, FactsReader
 
 
@@ -35,7 +37,8 @@ class ChatRequest:
     the gateway's own fields for later steps. `warnings` are sentences for the caller about unsupported parts
     of the request. `native` is the original request of the messages dialect, for sources that speak it.
     `facts` are those of the HTTP request. `scope` is the plugin context, made by the pipeline if the caller
-    has not set it. `endpoint` is the kind of the request for filters. `source` restricts the request to one
+    has not set it. `client_headers` are the caller's headers for a source of the messages dialect, with names
+    in lower case. `endpoint` is the kind of the request for filters. `source` restricts the request to one
     provider; "" means any.
     """
 
@@ -52,6 +55,7 @@ class ChatRequest:
     scope: CallScope | None = None
     endpoint: Endpoint = Endpoint.CHAT
     source: str = ""
+    client_headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ class ChatAnswer:
 
     Exactly one of `completion` and `chunks` is set. `sources` are the cited passages. With `is_native` the
     completion, or the `raw` of the chunks, is in the messages dialect. `steps` are the tool calls that the
-    gateway ran; in a stream each step is added before the chunk that follows it.
+    gateway ran; in a stream each step is added before the chunk that follows it. `headers` are those of the
+    provider that the caller gets (`completions.rate_limits`).
     """
 
     completion: Completion | None = None
@@ -85,3 +90,4 @@ class ChatAnswer:
     warnings: list[str] = field(default_factory=list)
     is_native: bool = False
     steps: list[ToolStep] = field(default_factory=list)
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)

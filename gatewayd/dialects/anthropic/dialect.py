@@ -128,9 +128,9 @@ def error_object(error: GatewayError, kind_type: str) -> Body:
     a sentence.
     """
     message = error.message
-    words = _WORDS.get(reason_of(error.provider_code)) if error.provider_code is not None else None
-    if words is not None and words not in message:
-        message = f"{words}: {message}"
+    reason = reason_of(error.provider_code)
+    if reason in _WORDS and _WORDS[reason] not in message:
+        message = f"{_WORDS[reason]}: {message}"
     return {"type": kind_type, "message": message}
 
 

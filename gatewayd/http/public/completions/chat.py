@@ -9,10 +9,10 @@ from aiohttp import web
 from gatewayd import ids
 from gatewayd.dialects import openai
 from gatewayd.http import body
-from gatewayd.http.body import warning_headers
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.reply_schemas import dialects
+from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
@@ -73,7 +73,7 @@ class ChatRoutes:
             )
         answer = await asked
         if isinstance(answer, ChatAnswer) and answer.completion is not None and not chat.stream:
-            return body.raw_reply(request, answer.completion.raw, warning_headers(answer.warnings))
+            return body.raw_reply(request, answer.completion.raw, reply_headers(answer, RouteDialect.OPENAI))
         return await self._send(request, chat, answer)
 
     async def _send(
@@ -85,7 +85,7 @@ class ChatRoutes:
     ) -> web.StreamResponse:
         if isinstance(answer, StartedRun):
             return body.json_reply(_show_started(answer))
-        headers = warning_headers(answer.warnings)
+        headers = reply_headers(answer, RouteDialect.OPENAI)
         if answer.chunks is None:
             return await send_whole(request, openai_frames(answer, chat), headers, begun)
         first = b""

@@ -14,11 +14,11 @@ from gatewayd.dialects.anthropic.stream import MessageStream
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
-from gatewayd.http.body import warning_headers
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import type_of
 from gatewayd.http.reply_schemas import dialects, service
+from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
@@ -141,7 +141,7 @@ class MessageRoutes:
         answer: ChatAnswer,
         begun: web.StreamResponse | None = None,
     ) -> web.StreamResponse:
-        headers = warning_headers(answer.warnings)
+        headers = reply_headers(answer, RouteDialect.ANTHROPIC)
         if answer.chunks is not None:
             renderer = NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
             return await self._streams.send(request, answer.chunks, renderer, headers, begun=begun)

@@ -21,8 +21,10 @@ from gatewayd.http import body
 from gatewayd.http.body import warning_headers
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.responses.ndjson import CONTENT_TYPE, failure_line, open_lines, send_failure, send_lines
+from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.sse import send_frames
 from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.http.routes import RouteDialect
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import Pipeline
@@ -115,7 +117,7 @@ class RuntimeConversion:
         reason = ollama.load_reason(chat)
         if reason is not None:
             loaded = ollama.render_load(chat.model, reason, self._clock(), generate=generate)
-            return await _reply(request, loaded, chat, chat.warnings)
+            return await _reply(request, loaded, chat, warning_headers(chat.warnings))
         model_id, chat.request_id = chat.model, request_id(request)
         chat.facts, chat.source = partial(facts_of, request), found.source
         asked = self._pipeline.run(chat, actor(request))
@@ -136,7 +138,8 @@ class RuntimeConversion:
             whole = render(answer.completion.body, asked.model_id, asked.watch.timing())
             if answer.sources:
                 whole["sources"] = answer.sources
-            return await _reply(request, whole, asked.chat, answer.warnings, begun)
+            headers = reply_headers(answer, RouteDialect.OLLAMA)
+            return await _reply(request, whole, asked.chat, headers, begun)
         asked.watch.note_first()
         lines = ChatLines(asked.model_id, generate=asked.generate, clock=self._clock, sources=answer.sources)
         return await self._stream(request, answer, lines, asked.watch, begun)
@@ -152,7 +155,7 @@ class RuntimeConversion:
         if answer.chunks is None:
             raise GatewayError(ErrorKind.INTERNAL, "cannot stream an answer without chunks")
         async with aclosing(answer.chunks) as chunks:
-            reply = begun or await open_lines(request, headers=warning_headers(answer.warnings))
+            reply = begun or await open_lines(request, headers=reply_headers(answer, RouteDialect.OLLAMA))
             try:
                 async with self._streams.keep_alive(request, reply, LineStreamOpening().ping) as silence:
                     async for chunk in chunks:
@@ -200,11 +203,10 @@ async def _reply(
     request: web.Request,
     whole: Body,
     chat: ChatRequest,
-    warnings: Sequence[str],
+    headers: dict[str, str],
     begun: web.StreamResponse | None = None,
 ) -> web.StreamResponse:
     """Answer at once, as an object or as the only line of a requested stream."""
-    headers = warning_headers(warnings)
     if not chat.stream:
         return body.json_reply(whole, headers=headers)
     reply = begun or await open_lines(request, headers=headers)

@@ -283,6 +283,29 @@ def signed_thought() -> list[bytes]:
     ]
 
 
+LIMITED = {"X_RateLimit_Reset_Requests": "1m0s", "X_RateLimit_Limit_Tokens": "9", "X_Request_Id": "p1"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("status", [200, 429])
+async def test_limits_of_a_provider_reach_the_caller(gateway: Gateway, model: str, status: int) -> None:
+    whole = {
+        "acme.m": openai_completion("a"),
+        "claude.m": anthropic_message("a"),
+        "local.m": ollama_reply("a"),
+    }
+    body = whole[model] if status == 200 else {"error": {"message": "slow"}}
+    gateway.fake.script(*[json_reply(body, status, **LIMITED, Retry_After_Ms="1")] * 2)
+    for stream in (False, True):
+        reply = await gateway.client.post(PATHS[0], json=ask(model, stream=stream), headers=bearer("admin"))
+        assert reply.status == status
+        assert reply.headers["anthropic-ratelimit-tokens-limit"] == "9"
+        assert reply.headers["anthropic-ratelimit-requests-reset"].endswith("Z")
+        assert reply.headers["x-provider-request-id"] == "p1"
+        assert not any(name.lower().startswith("x-ratelimit") for name in reply.headers)
+        assert ("retry-after-ms" in reply.headers) is (status == 429)
+
+
 async def test_every_reply_carries_the_request_id(gateway: Gateway) -> None:
     admin, anyone = bearer("admin"), {"Accept": "*/*"}
     for body, headers in ((ask(), admin), (ask(stream=True), admin), (ask("nope"), admin), (ask(), anyone)):
