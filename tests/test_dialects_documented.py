@@ -4,6 +4,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from gatewayd.chats import records, transfer
 from gatewayd.completions import deltas, embedded_json, limits, provider_errors, refusal_reasons
 from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.dialects import embeddings, openai, token_estimate
-from gatewayd.dialects.anthropic import blocks, effort
+from gatewayd.dialects.anthropic import betas, blocks, effort, hosts
 from gatewayd.dialects.anthropic import completion as anthropic_completion
 from gatewayd.dialects.anthropic import content as anthropic_content
 from gatewayd.dialects.anthropic import dialect as anthropic
@@ -43,8 +44,7 @@ from gatewayd.pipeline.runs import message_builder
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
-from gatewayd.upstream.sources import failures, provider_client
-from gatewayd.upstream.sources.anthropic import BETA_FIELDS
+from gatewayd.upstream.sources import failures, message_requests, provider_client
 from tests.fakes.http.samples_models import MODEL_PATHS
 from tests.fakes.providers.conversions import KINDS, TABLES, converting
 from tests.fakes.providers.noted_json import note
@@ -64,7 +64,7 @@ NAMES = {
     "kept fields of messages": anthropic_request.UNCHANGED_FIELDS,
     "read fields of messages": anthropic_request.OTHER_FIELDS,
     "efforts of messages": anthropic_request._EFFORTS,
-    "fields that need a beta": BETA_FIELDS,
+    "fields of other hosts": message_requests._HOST_FIELDS,
     "blocks of the provider": anthropic_content.SERVER_BLOCKS,
     "kept fields towards messages": anthropic_source._UNCHANGED_FIELDS,
     "tiers": anthropic_source._SERVICE_TIERS,
@@ -303,6 +303,34 @@ def test_every_reason_of_a_provider_has_its_code_status_and_type() -> None:
         ]
     exact = PAGE.partition("begin EXACT_CODES")[2].partition("end EXACT_CODES")[0]
     assert set(re.findall(r"(?m)^\.Ic (\w+)", exact)) == refusal_reasons.EXACT_CODES
+
+
+def test_every_beta_has_its_parts() -> None:
+    words = {"config": "output_config {}", "cache": "cache_control {}", "tool_fields": "members {} of tools"}
+    prefixes = {"edits", "tools", "blocks"}
+    said = {}
+    for beta, parts in betas.PARTS.items():
+        told = []
+        for item in fields(parts):
+            names = [
+                f"{name}*" if item.name in prefixes else name for name in sorted(getattr(parts, item.name))
+            ]
+            names = [name.replace("_**", "_*") for name in names]
+            if names:
+                told.append(words.get(item.name, item.name + " {}").format(", ".join(names)))
+        said[beta] = ", ".join(told)
+    assert dict(map(tuple, rows("betas"))) == said
+
+
+def test_every_host_has_its_betas() -> None:
+    said = {
+        host.value: ", ".join(sorted(rules.betas or ())) or f"all but {', '.join(sorted(rules.lacking))}"
+        for host, rules in hosts.HOST_RULES.items()
+        if host is not hosts.MessageHost.NATIVE
+    }
+    assert {host: told for host, _, told in rows("hosts")} == said
+    for host, name, _ in rows("hosts"):
+        assert hosts.host_of(name.replace("REGION", "us-east-1").replace("NAME", "n")) == host
 
 
 def test_settings_that_the_page_names_exist() -> None:

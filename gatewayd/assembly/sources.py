@@ -126,6 +126,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         prefix=provider.prefix,
         maker=provider.maker,
         models=tuple(provider.models),
+        denied_betas=tuple(provider.denied_betas),
         index=index,
         connections=provider.connections,
         identity=identity_headers(settings),

@@ -99,6 +99,7 @@ class Pipeline:
         if request.scope is None and _needs_scope(request, chain, model):
             request.scope = self._scope(request, model, actor)
         if chain.inlets:
+            check_convertible(request)
             candidates = await self._filtered(request, actor, chain, model)
             model = candidates[0].model
             record = self._catalog.find_record(model.id)
@@ -179,6 +180,12 @@ class Pipeline:
 
     def _scope(self, request: ChatRequest, model: Model, actor: Actor) -> CallScope:
         return self._scopes(request, model, self._catalog.find_record(model.id), actor)
+
+
+def check_convertible(request: ChatRequest) -> None:
+    """Raise the refusal of a request that only a source of its own dialect can take."""
+    if request.unconvertible is not None:
+        raise request.unconvertible
 
 
 def _needs_scope(request: ChatRequest, chain: FilterChain, model: Model) -> bool:
@@ -265,12 +272,14 @@ class _Call:
 
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer after the stream filters; the first one has arrived."""
+        check_convertible(self._request)
         body = {**self._request.body, "model": model.upstream_id}
         chunks = source.stream(body, model, self._context)
         return await StartedStream.start(chunks, self._chain.streams)
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
         """Return a whole answer, even if the caller requested a stream."""
+        check_convertible(self._request)
         body = {**self._request.body, "model": model.upstream_id}
         body.pop("stream_options", None)
         if body.get("stream"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.completions.records import Body, Completion
-from gatewayd.errors import NO_HEADERS
+from gatewayd.errors import NO_HEADERS, GatewayError
 from gatewayd.plugins.runtime.context import CallScope, FactsReader
 
 
@@ -35,7 +35,8 @@ class ChatRequest:
     `body` is the OpenAI request without the gateway's own fields; filters may change it. `files` are the file
     references of the request, and `model_files` those of them that the model's record added. `options` holds
     the gateway's own fields for later steps. `warnings` are sentences for the caller about unsupported parts
-    of the request. `native` is the original request of the messages dialect, for sources that speak it.
+    of the request. `native` is the original request of the messages dialect, for sources that speak it, and
+    `unconvertible` the refusal for all others if `body` lacks parts of it.
     `facts` are those of the HTTP request. `scope` is the plugin context, made by the pipeline if the caller
     has not set it. `client_headers` are the caller's headers for a source of the messages dialect, with names
     in lower case. `endpoint` is the kind of the request for filters. `source` restricts the request to one
@@ -51,6 +52,7 @@ class ChatRequest:
     warnings: list[str] = field(default_factory=list)
     request_id: str = ""
     native: Body | None = None
+    unconvertible: GatewayError | None = None
     facts: FactsReader | None = None
     scope: CallScope | None = None
     endpoint: Endpoint = Endpoint.CHAT

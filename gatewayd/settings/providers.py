@@ -84,6 +84,11 @@ class Provider(BaseModel):
         description="Whose rules requests follow, see gatewayd-dialects(7); when empty, by the host name and"
         " the list of models.",
     )
+    denied_betas: Texts = Field(
+        (),
+        description="Betas and headers anthropic-* of callers that a provider of the kind anthropic does not"
+        " get, with the parts of requests that belong to them; * stands for any text.",
+    )
     connections: Annotated[int, ExpectedValue("a whole number")] = Field(
         10_000,
         ge=1,

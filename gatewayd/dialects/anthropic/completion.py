@@ -21,6 +21,7 @@ FINISH_REASONS: Final = {
     "model_context_window_exceeded": "length",
     # The turn continues; "stop" would end it.
     "pause_turn": "length",
+    "compaction": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }

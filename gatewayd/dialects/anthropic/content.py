@@ -14,9 +14,13 @@ from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, invalid
 
 SERVER_BLOCKS: Final = frozenset(
-    {"server_tool_use", "mcp_tool_use", "container_upload", "tool_reference", "browser_state", "compaction"}
+    {
+        *("server_tool_use", "mcp_tool_use", "container_upload", "tool_reference", "browser_state"),
+        *("compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"),
+    }
 )
-"""Blocks of tools that the provider runs; so are all blocks whose type ends in `_tool_result`."""
+"""Blocks of tools that the provider runs, and of changes that it makes; so are all blocks whose type ends in
+`_tool_result`."""
 
 _RESULT_MEDIA: Final = "Returned by tool call {}:"
 
@@ -39,12 +43,17 @@ class OmittedFields:
         return [f"cannot convert {names}: only a provider that speaks the messages protocol gets it"]
 
 
-def to_messages(messages: Any, omitted: OmittedFields) -> list[Body]:
-    """Return the OpenAI messages; raise invalid_request with the name of a bad field."""
+def check_turns(messages: Any) -> None:
+    """Raise invalid_request unless the messages are a list that is not empty."""
     if not isinstance(messages, list):
         raise invalid("cannot accept messages: expected a list", param="messages")
     if not messages:
         raise invalid("cannot accept messages: the list is empty", param="messages")
+
+
+def to_messages(messages: Any, omitted: OmittedFields) -> list[Body]:
+    """Return the OpenAI messages; raise invalid_request with the name of a bad field."""
+    check_turns(messages)
     converted: list[Body] = []
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
@@ -153,6 +162,9 @@ def _parts(block: Body, where: str, omitted: OmittedFields) -> list[Body]:
         return _document(block, where, omitted)
     if kind == "search_result":
         return _search_result(block, where, omitted)
+    if kind == "mid_conv_system":
+        inner = block.get("content", block.get("text"))
+        return [part for item, name in _blocks(inner, f"{where}.content") for part in _text(item, name)]
     if kind in SERVER_BLOCKS or kind.endswith("_tool_result"):
         omitted.add(f"{kind} blocks")
         return []

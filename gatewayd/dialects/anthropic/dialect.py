@@ -14,7 +14,7 @@ from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.dialects.anthropic.blocks import ContentBlockQueue
-from gatewayd.dialects.anthropic.content import OmittedFields, system_messages, to_messages
+from gatewayd.dialects.anthropic.content import OmittedFields, check_turns, system_messages, to_messages
 from gatewayd.dialects.anthropic.reply import message_id, render_usage, stop_reason_of
 from gatewayd.dialects.anthropic.request import add_fields
 from gatewayd.dialects.openai import parse_files
@@ -46,8 +46,9 @@ FOREIGN_PARTS: Final = frozenset({"image", "document"})
 def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     """Parse a messages body; raise invalid_request with the name of a bad field.
 
-    `native` is the body without the gateway's own fields. `warnings` names the fields that only a provider of
-    this protocol receives.
+    `native` is the body without the gateway's own fields, whose values only the provider checks. `warnings`
+    names the fields that only a provider of this protocol receives. What cannot be converted (unknown blocks,
+    roles and values) is `unconvertible`, the refusal for every other provider; `body` then lacks it.
     """
     check_names(value)
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
@@ -58,9 +59,7 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     if not isinstance(stream, bool | None):
         raise invalid("cannot accept stream: expected true or false", param="stream")
     omitted = OmittedFields()
-    messages = system_messages(value.get("system"), "system") + to_messages(value.get("messages"), omitted)
-    body: Body = {"model": model, "messages": messages}
-    add_fields(body, native, omitted)
+    body, unconvertible = _converted(native, model, omitted)
     if stream:
         body.update(stream=True, stream_options={"include_usage": True})
     files = parse_files(options.pop("files", None))
@@ -72,7 +71,24 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
         options=options,
         warnings=omitted.sentences(),
         native=native,
+        unconvertible=unconvertible,
     )
+
+
+def _converted(
+    native: Mapping[str, Any], model: str, omitted: OmittedFields
+) -> tuple[Body, GatewayError | None]:
+    """Return the converted request, and the refusal of what has no OpenAI form."""
+    body: Body = {"model": model, "messages": []}
+    check_turns(native.get("messages"))
+    try:
+        body["messages"] = system_messages(native.get("system"), "system") + to_messages(
+            native["messages"], omitted
+        )
+        add_fields(body, native, omitted)
+    except GatewayError as refusal:
+        return body, refusal
+    return body, None
 
 
 def without_foreign(body: Mapping[str, Any]) -> Body:

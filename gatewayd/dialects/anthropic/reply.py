@@ -21,7 +21,7 @@ STOP_REASONS: Final = {
 content_filter becomes refusal: in both cases a classifier, not the model, ended the answer.
 """
 
-NATIVE_REASONS: Final = frozenset({"pause_turn", "model_context_window_exceeded", "refusal"})
+NATIVE_REASONS: Final = frozenset({"pause_turn", "compaction", "model_context_window_exceeded", "refusal"})
 """Stop reasons without an OpenAI finish reason; sources keep them in `native_finish_reason`."""
 
 _SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}

@@ -51,6 +51,8 @@ class ProviderConfig:
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
     With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
     tell it by the host. `rules` are patterns of families or ids, each with changes of their rules as JSON.
+    `denied_betas` are betas and headers of callers that a provider of kind anthropic
+    does not get; `*` stands for any text.
     """
 
     name: str
@@ -68,6 +70,7 @@ class ProviderConfig:
     identity: IdentityHeaders | None = None
     maker: str = ""
     rules: tuple[tuple[str, str], ...] = ()
+    denied_betas: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""

@@ -13,7 +13,9 @@ from email.utils import parsedate_to_datetime
 import orjson
 
 from gatewayd import ids
+from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError, RefusedAnswer
 from gatewayd.completions.deltas import error_message_in
+from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.provider_errors import ReportedFailure, parse_reported_failure, says_overflow
 from gatewayd.completions.rate_limits import parse_duration
 from gatewayd.completions.refusal_reasons import (
@@ -74,6 +76,20 @@ KINDS_BY_REASON = {
     RefusalReason.KEY: ErrorKind.UPSTREAM_FAILED,
 }
 
+MESSAGE_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Status of each type of an error of the messages protocol that came in a stream."""
+
 _SENTENCE_STATUSES = frozenset({400, 413, 422})
 """Statuses of a refused request, whose sentence may say that the request is too long."""
 
@@ -83,10 +99,15 @@ _WAITING_KINDS = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHAB
 
 @dataclass(frozen=True, slots=True)
 class ProviderFailures:
-    """Factory of the errors of one provider; `key` never appears in one."""
+    """Factory of the errors of one provider; `key` never appears in one.
+
+    With `is_messages` the provider speaks the messages protocol, and its errors in a stream are kept in its
+    own words for callers of that protocol.
+    """
 
     provider: str
     key: str | None = None
+    is_messages: bool = False
 
     def error(
         self,
@@ -141,8 +162,8 @@ class ProviderFailures:
         told = f"it answered {named} {detail}"
         return self.error(kind, told, reported=reported, retry_after=retry_after, headers=passed)
 
-    def from_event(self, error: object) -> GatewayError:
-        """Return the error for an error object in an answer with status 200."""
+    def from_event(self, error: object, payload: bytes | None = None) -> GatewayError:
+        """Return the error for an error object in an answer with status 200; `payload` is its JSON text."""
         given = {"error": error}
         sentence = error_message_in(given) or ""
         reason = classify(given, sentence, _status_in(error))
@@ -152,7 +173,16 @@ class ProviderFailures:
         kind = _kind_of_event(error) if reason is None else KINDS_BY_REASON[reason]
         message = self.clean(sentence or "an error without a message")
         named = f" {_name(reason, reported)}" if reason in NAMED_REASONS else ""
-        return self.error(kind, f"it reported{named}: {message}", reported=reported)
+        failure = self.error(kind, f"it reported{named}: {message}", reported=reported)
+        if not self.is_messages or reason is RefusalReason.KEY or not isinstance(error, Mapping):
+            return failure
+        inner = error.get("error") if error.get("type") == "error" else error
+        if payload is None:
+            payload = orjson.dumps({"type": "error", "error": inner})
+        status = MESSAGE_STATUSES.get(str(as_mapping(inner).get("type")), 500)
+        said = self.redacted_text(payload)
+        answer = RefusedAnswer(NativeProtocol.ANTHROPIC, status, "application/json", said)
+        return NativeRefusalError(failure, answer)
 
     def clean(self, text: str) -> str:
         """Return a text of the provider as one short line, without keys and control characters."""

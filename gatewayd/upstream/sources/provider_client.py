@@ -9,7 +9,7 @@ from gatewayd import json_decoder, json_encoder
 from gatewayd.catalog.interfaces import CallContext, NativeProtocol, NativeRefusalError, RefusedAnswer
 from gatewayd.completions.rate_limits import passed_headers
 from gatewayd.completions.refusal_reasons import RefusalReason
-from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid
 from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
@@ -53,7 +53,8 @@ class ProviderClient:
         client: UpstreamClient | None = None,
         native: NativeProtocol | None = None,
     ) -> None:
-        self.failures = ProviderFailures(config.name, config.key)
+        is_messages = native is NativeProtocol.ANTHROPIC
+        self.failures = ProviderFailures(config.name, config.key, is_messages)
         self._base = config.base_url.rstrip("/")
         self._headers = dict(headers)
         self._json_headers = {**headers, "Content-Type": "application/json"}
@@ -68,10 +69,17 @@ class ProviderClient:
         return (await self._read_whole(self._send("GET", path, None), MAX_LIST_BYTES))[1]
 
     async def post(
-        self, path: str, body: Mapping[str, Any], context: CallContext | None = None
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        context: CallContext | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> tuple[bytes, dict[str, Any]]:
-        """Send a JSON body and return the JSON object of the answer, as bytes and decoded."""
-        sending = self._send("POST", path, body, context)
+        """Send a JSON body and return the JSON object of the answer, as bytes and decoded.
+
+        `headers` are those of this request alone.
+        """
+        sending = self._send("POST", path, body, context, headers)
         raw, answer = await self._read_whole(sending, context=context)
         return raw, self._object(answer)
 
@@ -88,10 +96,13 @@ class ProviderClient:
         reader: StreamReader,
         whole: ChunkFromCompletion | None = None,
         context: CallContext | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> AnswerChunks:
         """Return the chunks of the answer to a JSON body; awaiting the first one sends the request."""
         fallback = None if whole is None else (whole, self._read_object)
-        return AnswerChunks(lambda: self._begin(path, body, context), reader, self.failures, fallback)
+        return AnswerChunks(
+            lambda: self._begin(path, body, context, headers), reader, self.failures, fallback
+        )
 
     async def forward(
         self,
@@ -129,8 +140,11 @@ class ProviderClient:
         path: str,
         body: Mapping[str, Any] | None,
         context: CallContext | None = None,
+        own: Mapping[str, str] = NO_HEADERS,
     ) -> UpstreamResponse:
         headers = self._headers if body is None else self._json_headers
+        if own:
+            headers = {**headers, **own}
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
         content = None if body is None else _encode_light(body) or await _encode(body)
@@ -170,6 +184,9 @@ class ProviderClient:
         is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
         if native is None or not is_own or is_page or len(refusal) >= MAX_REFUSAL_BYTES:
             raise error
+        if native is NativeProtocol.ANTHROPIC and not refusal.lstrip().startswith(b"{"):
+            # Programs of that protocol expect JSON.
+            raise error
         content_type = response.headers.get("Content-Type", "")
         body = self.failures.redacted_text(refusal)
         raise NativeRefusalError(error, RefusedAnswer(native, response.status, content_type, body))
@@ -183,9 +200,9 @@ class ProviderClient:
         return answer
 
     async def _begin(
-        self, path: str, body: Mapping[str, Any], context: CallContext | None
+        self, path: str, body: Mapping[str, Any], context: CallContext | None, headers: Mapping[str, str]
     ) -> UpstreamResponse:
-        response = await self._send("POST", path, body, context)
+        response = await self._send("POST", path, body, context, headers)
         if not 200 <= response.status < 300:
             await self._refuse(response)
         if media_type(response) == "text/html":

@@ -9,6 +9,8 @@ import orjson
 from gatewayd.completions.json_access import as_sequence, as_text
 from gatewayd.completions.limits import MAX_LINE_BYTES
 from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.upstream.streams.chunks import ReportedError
+from gatewayd.upstream.streams.decoder import StreamFramer
 from gatewayd.upstream.streams.sse import (
     DONE_WORD,
     DataFramer,
@@ -39,8 +41,10 @@ class MessageReader:
     stream and is stored in `error`, after the chunk of the events before it.
     """
 
-    def __init__(self, model_id: str, max_line: int = MAX_LINE_BYTES) -> None:
-        self._framer = DataFramer(max_line)
+    def __init__(
+        self, model_id: str, max_line: int = MAX_LINE_BYTES, framer: StreamFramer | None = None
+    ) -> None:
+        self._framer = framer or DataFramer(max_line)
         self._model_id = model_id
         self._has_started = False
         self._has_reason = False
@@ -80,14 +84,15 @@ class MessageReader:
 
     def _frames(self, payload: bytes) -> Iterator[bytes]:
         event = decode_payload(payload)
-        self.error = find_error(event)
-        if self.error is not None:
-            return
         kind = event.get("type")
+        if kind != "error":
+            self.error = find_error(event)
+            if self.error is not None:
+                return
         if not isinstance(kind, str) or not TYPE.fullmatch(kind):
             raise FramingError("it sent an event without a type")
         if kind == "error":
-            self.error = event
+            self.error = ReportedError(event, payload.strip())
         elif self._passes(kind, event):
             whole = event.pop("event", self) is self and kind != "message_start" and b"\n" not in payload
             yield _frame(kind, payload.strip() if whole else orjson.dumps(event))

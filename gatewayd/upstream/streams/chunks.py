@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, Self
 
 from gatewayd.completions.choices import choice_to_delta
@@ -29,12 +30,21 @@ ReadCompletion = Callable[[UpstreamResponse], Awaitable[dict[str, Any]]]
 """Reads a whole answer."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReportedError:
+    """An error object of a stream with its JSON text, which callers of the same protocol get."""
+
+    error: object
+    payload: bytes
+
+
 class StreamReader(Protocol):
     """Converts the stream of a provider into chunks; without I/O."""
 
     @property
     def error(self) -> object:
-        """The error object in the stream, a FramingError for a malformed stream, or None."""
+        """The error object in the stream or a `ReportedError`, a FramingError for a malformed stream, or
+        None."""
         ...
 
     @property
@@ -165,6 +175,8 @@ class AnswerChunks:
         raise StopAsyncIteration
 
     def _reported(self, error: object) -> Exception:
+        if isinstance(error, ReportedError):
+            return self._failures.from_event(error.error, error.payload)
         return error if isinstance(error, FramingError) else self._failures.from_event(error)
 
 

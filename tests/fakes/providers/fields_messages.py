@@ -94,6 +94,11 @@ MESSAGES: Final[dict[str, Sample]] = {
     "tool_reference": part({"type": "tool_reference", "tool_name": "f"}),
     "browser_state": part({"type": "browser_state"}),
     "compaction": said({"type": "compaction", "content": "c"}),
+    "fallback": said({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}),
+    "mcp_tool_listing": said({"type": "mcp_tool_listing", "server_name": "s", "tools": []}),
+    "tool_addition": part({"type": "tool_addition", "tools": []}),
+    "tool_removal": part({"type": "tool_removal", "names": ["f"]}),
+    "mid_conv_system": part({"type": "mid_conv_system", "content": [TEXT]}),
     "any other block": part({"type": "video", "source": {}}),
     "cache_control of a block": deep(
         turns({"role": "user", "content": [{**TEXT, "cache_control": CACHED}, TEXT]}),

@@ -8,6 +8,7 @@ import orjson
 from aiohttp import web
 
 from gatewayd import ids
+from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError
 from gatewayd.completions.records import Completion, CompletionChunk
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.anthropic.stream import MessageStream
@@ -29,6 +30,10 @@ from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 
+PROTOCOL_PREFIX: Final = "anthropic-"
+MAX_PROTOCOL_HEADERS: Final = 32
+"""Maximum number of headers of this protocol in one request."""
+
 PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
@@ -38,7 +43,10 @@ class MessageErrors:
     content_type: str | None = None
 
     def fail(self, error: GatewayError) -> bytes:
-        """Return an `error` event."""
+        """Return an `error` event, in the words of a provider of this protocol."""
+        if isinstance(error, NativeRefusalError) and error.answer.protocol is NativeProtocol.ANTHROPIC:
+            lines = error.answer.body.splitlines() or [b"{}"]
+            return b"event: error\n" + b"".join(b"data: %b\n" % line for line in lines) + b"\n"
         return anthropic.render_error_event(error, type_of(error, RouteDialect.ANTHROPIC))
 
 
@@ -121,11 +129,12 @@ class MessageRoutes:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "max_tokens", "messages", ...}` with a message, or with its events if streamed.
 
-        Query parameters and `anthropic-*` headers are ignored.
+        Headers `anthropic-*` reach a provider of the same protocol; query parameters are ignored.
         """
         chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
+        chat.client_headers = protocol_headers(request)
         asked = self._pipeline.run(chat, actor(request))
         if chat.stream:
             # A ping may come before the message starts.
@@ -156,6 +165,25 @@ class MessageRoutes:
         if answer.sources:
             message["sources"] = answer.sources
         return body.raw_reply(request, orjson.dumps(message), headers)
+
+
+def protocol_headers(request: web.Request) -> dict[str, str]:
+    """Return the `anthropic-*` headers of a request, with names in lower case.
+
+    Raises invalid_request for over MAX_PROTOCOL_HEADERS of them, or one that is not printable ASCII.
+    """
+    found: dict[str, str] = {}
+    for name, value in request.headers.items():
+        name = name.lower()
+        if not name.startswith(PROTOCOL_PREFIX):
+            continue
+        if not (value.isascii() and value.isprintable()):
+            raise invalid(f"cannot accept header {name}: expected printable ASCII characters", param=name)
+        # Several headers of one name are one list (RFC 9110, 5.3).
+        found[name] = f"{found[name]},{value}" if name in found else value
+        if len(found) > MAX_PROTOCOL_HEADERS:
+            raise invalid(f"cannot accept over {MAX_PROTOCOL_HEADERS} headers {PROTOCOL_PREFIX}*", param=name)
+    return found
 
 
 def _check(value: dict[str, Any]) -> None:

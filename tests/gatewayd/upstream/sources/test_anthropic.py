@@ -1,8 +1,9 @@
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from gatewayd.catalog.interfaces import CallContext, MessagesSource
+from gatewayd.catalog.interfaces import CallContext, MessagesSource, NativeProtocol, NativeRefusalError
 from gatewayd.catalog.records import Model
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.anthropic import MAX_PAGES, AnthropicSource
@@ -129,14 +130,26 @@ async def test_it_speaks_messages(source):
 
 
 async def test_complete_message(source, fake):
-    betas = {"betas": ["x"], "context_management": {}, "mcp_servers": []}
-    completion = await source.complete_message({**NATIVE, **betas, "stream": True}, OURS, CONTEXT)
+    betas = {"context_management": {}, "mcp_servers": [], "new": {"a": 1}, "max_tokens": 0}
+    sent = {"anthropic-beta": "new-2030-01-01", "anthropic-version": "2030-01-01", "anthropic-odd": "x"}
+    context = replace(CONTEXT, client_headers=sent)
+    completion = await source.complete_message({**NATIVE, **betas, "stream": True}, OURS, context)
     assert completion.body == {**anthropic_message("Hello from m", "m"), "model": "c/m"}
     (request,) = fake.requests
     assert request.path == "/v1/messages"
-    assert request.json == {**NATIVE, "stream": False}
+    assert request.json == {**NATIVE, **betas, "stream": False}
     assert request.headers["x-api-key"] == "hunter2"
-    assert "anthropic-beta" not in request.headers
+    assert {name: request.headers[name] for name in sent} == sent
+    assert context.warnings == []
+
+
+async def test_betas_of_other_hosts_become_the_header(source, fake):
+    body = {**NATIVE, "betas": ["a-1"], "anthropic_beta": ["b-2", 5, "x\ny"], "anthropic_version": "v"}
+    await source.complete_message(body, OURS, CONTEXT)
+    (request,) = fake.requests
+    assert request.json == {**NATIVE, "stream": False}
+    assert request.headers["anthropic-beta"] == "a-1,b-2"
+    assert request.headers["anthropic-version"] == "2023-06-01"
 
 
 async def test_a_format_of_the_beta_moves_to_its_place(source, fake):
@@ -156,6 +169,46 @@ async def test_complete_message_drops_events_and_needs_content(source, fake):
     assert "event" not in completion.body
     with pytest.raises(GatewayError, match="no 'content'"):
         await source.complete_message(NATIVE, OURS, CONTEXT)
+
+
+async def test_an_error_in_the_stream_keeps_its_words(source, fake):
+    said = b'{"type": "error",  "error": {"type": "overloaded_error", "message": "near hunter2"}}'
+    fake.script(Reply(steps=[*anthropic_stream(["a"])[:4], b"event: error\ndata: " + said + b"\n\n"]))
+    with pytest.raises(NativeRefusalError) as caught:
+        [chunk async for chunk in source.stream_message(NATIVE, OURS, CONTEXT)]
+    assert (caught.value.kind, caught.value.provider_code) == (
+        ErrorKind.UPSTREAM_UNREACHABLE,
+        "server_is_overloaded",
+    )
+    answer = caught.value.answer
+    assert (answer.status, answer.body) == (529, said.replace(b"hunter2", b"[redacted]"))
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        (json_reply({"type": "error", "error": {"type": "x", "message": "m"}}, 418), 418),
+        (json_reply({"error": "a proxy says no"}, 400), 400),
+        (json_reply({"type": "error", "error": {"type": "authentication_error"}}, 401), None),
+        (json_reply({"type": "error", "error": {"type": "permission_error"}}, 403), None),
+        (Reply(400, steps=[b"plain"], content_type="text/plain"), None),
+        (Reply(400, steps=[b"{" + b" " * 70_000], content_type="application/json"), None),
+    ],
+)
+async def test_refusals_keep_their_words_unless_they_are_about_the_key(source, fake, reply, status):
+    fake.script(reply, reply, reply)
+    for asked in (
+        source.complete_message(NATIVE, OURS, CONTEXT),
+        anext(source.stream_message(NATIVE, OURS, CONTEXT)),
+        source.complete(NATIVE, OURS, CONTEXT),
+    ):
+        with pytest.raises(GatewayError) as caught:
+            await asked
+        assert isinstance(caught.value, NativeRefusalError) is (status is not None)
+        if status is not None:
+            answer = caught.value.answer
+            assert (answer.status, answer.body) == (status, b"".join(reply.steps))
+            assert answer.protocol is NativeProtocol.ANTHROPIC
 
 
 @pytest.mark.parametrize(

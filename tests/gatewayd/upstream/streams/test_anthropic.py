@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewayd.upstream.streams.anthropic import MessageReader, message_events
+from gatewayd.upstream.streams.chunks import ReportedError
 from gatewayd.upstream.streams.sse import FramingError
 from tests.fakes.providers.upstream import anthropic_events, anthropic_message, anthropic_stream, sse
 
@@ -187,11 +188,14 @@ def test_a_stream_must_begin_with_a_message(event):
     assert "message_start" in str(reader.error)
 
 
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error"}}
+
+
 @pytest.mark.parametrize(
     ("event", "error"),
     [
-        ({"type": "error", "error": {"type": "overloaded_error"}}, {"type": "overloaded_error"}),
-        ({"type": "error"}, {"type": "error"}),
+        (OVERLOADED, ReportedError(OVERLOADED, orjson.dumps(OVERLOADED))),
+        ({"type": "error"}, ReportedError({"type": "error"}, b'{"type":"error"}')),
         ({"error": {"message": "no"}}, {"message": "no"}),
     ],
 )

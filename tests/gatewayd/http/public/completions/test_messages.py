@@ -199,10 +199,67 @@ async def test_a_source_that_speaks_the_dialect_gets_the_request_as_it_is(gatewa
     tools = [{"type": "web_search_20250305", "name": "web_search"}]
     system = [{"type": "text", "text": "be", "cache_control": {"type": "ephemeral"}}]
     body = ask("claude.m", tools=tools, system=system, thinking={"type": "adaptive"})
-    await gateway.post({**body, "chat_id": "c"}, **bearer("admin"), **{"anthropic-beta": "new"})
+    headers = {**bearer("admin"), "Anthropic-Beta": "new", "anthropic-odd": "x", "x-claude-code-odd": "y"}
+    await gateway.post({**body, "chat_id": "c"}, f"{PATHS[0]}?beta=true", **headers)
     (request,) = gateway.fake.requests
     assert request.json == {**body, "model": "m", "stream": False}
-    assert "anthropic-beta" not in request.headers
+    assert (request.headers["anthropic-beta"], request.headers["anthropic-odd"]) == ("new", "x")
+    assert "x-claude-code-odd" not in request.headers
+
+
+UNKNOWN = {
+    "max_tokens": 0,
+    "messages": [{"role": "robot", "content": [{"type": "hologram", "parts": [1]}]}, {"role": 5}],
+    "output_config": {"effort": "extreme", "x": 1},
+    "tool_choice": {"type": "maybe"},
+    "system": [{"type": "odd"}],
+    "future": {"a": [1]},
+}
+
+
+async def test_what_only_the_provider_knows_passes_and_is_refused_elsewhere(gateway: Gateway) -> None:
+    status, _ = await gateway.post(ask("claude.m", **UNKNOWN))
+    assert status == 200
+    assert gateway.fake.requests[-1].json == {**UNKNOWN, "model": "m", "stream": False}
+    for model in ("acme.m", "local.m"):
+        status, refusal = await gateway.post(ask(model, **UNKNOWN))
+        assert (status, refusal["error"]["type"]) == (400, "invalid_request_error")
+        assert "system[0].type" in refusal["error"]["message"]
+    assert len(gateway.fake.requests) == 1
+
+
+async def test_filters_do_not_see_half_a_request() -> None:
+    noticing = NoticingFilter()
+    async with opened(OneFilter(noticing)) as (fake, client):
+        status, refusal = await Gateway(fake, client).post(ask("claude.m", **UNKNOWN))
+    assert (status, noticing.seen, fake.requests) == (400, [], [])
+    assert "system[0].type" in refusal["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("anthropic-odd", "\u00e9")],
+        [(f"anthropic-{number}", "x") for number in range(40)],
+    ],
+)
+async def test_headers_of_the_protocol_are_checked(gateway: Gateway, headers: list[tuple[str, str]]) -> None:
+    sent = [*bearer("admin").items(), *headers]
+    reply = await gateway.client.post(PATHS[0], json=ask("claude.m"), headers=sent)
+    assert (reply.status, gateway.fake.requests) == (400, [])
+    assert "anthropic-" in (await reply.json())["error"]["message"]
+
+
+async def test_betas_of_the_caller_on_the_converted_path() -> None:
+    # A beta goes only with its part, which the conversion may drop.
+    betas = "interleaved-thinking-2025-05-14,context-management-2025-06-27,effort-2025-11-24"
+    async with opened(OneFilter(NoticingFilter())) as (fake, client):
+        fields = {"context_management": {"edits": []}, "output_config": {"effort": "low"}}
+        headers = {**bearer("admin"), "anthropic-beta": betas}
+        status, _ = await Gateway(fake, client).post(ask("claude.m", **fields), **headers)
+    assert status == 200
+    assert fake.requests[0].json["output_config"] == {"effort": "low"}
+    assert fake.requests[0].headers["anthropic-beta"] == "interleaved-thinking-2025-05-14,effort-2025-11-24"
 
 
 async def test_bytes_of_a_source_that_speaks_the_dialect_pass(gateway: Gateway) -> None:
@@ -241,6 +298,7 @@ async def test_filters_see_what_a_source_that_speaks_the_dialect_would_get_as_it
         ("stop_sequence", "END"),
         ("refusal", None),
         ("pause_turn", None),
+        ("compaction", None),
         ("model_context_window_exceeded", None),
     ],
 )
@@ -400,9 +458,12 @@ async def test_a_failure_before_the_first_event_is_a_status(
     gateway.fake.script(reply, reply)
     answer = await gateway.client.post(PATHS[0], json=ask(model, stream=stream), headers=bearer("admin"))
     refusal = await answer.json()
+    assert answer.headers.get("Retry-After") == ("7" if status == 429 else None)
+    if model == "claude.m" and reply.content_type == "application/json" and reply.status != 401:
+        assert (answer.status, await answer.read()) == (reply.status, b"".join(reply.steps))
+        return
     assert (answer.status, refusal["type"], refusal["error"]["type"]) == (status, "error", kind)
     assert f"provider '{model.partition('.')[0]}'" in refusal["error"]["message"]
-    assert answer.headers.get("Retry-After") == ("7" if status == 429 else None)
 
 
 STARTS = {
@@ -430,6 +491,9 @@ async def test_a_failure_after_the_first_event_is_one_too(gateway: Gateway, mode
     assert kinds(events)[0] == "message_start"
     assert kinds(events)[-1] == "error"
     assert not {"message_delta", "message_stop"} & set(kinds(events))
+    if (model, break_) == ("claude.m", "error"):
+        assert events[-1] == {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+        return
     assert f"provider '{model.partition('.')[0]}'" in events[-1]["error"]["message"]
     if break_ == "error":
         assert "Overloaded" in events[-1]["error"]["message"]
