@@ -9,8 +9,8 @@ from tests.conftest import missing
 from tests.page.browser import ChromiumMissingError, running_browser
 from tests.page.site import opened_site
 
-QUICK_KILOBYTES = 180.0
-"""Maximum first load before the files have their best coding, as that of gzip in tests/gatewayd/http/web."""
+QUICK_KILOBYTES = 150.0
+"""Maximum first load, the answers of the API included, before the files have their best coding."""
 
 
 def test_everything_is_measured(tmp_path: Path) -> None:

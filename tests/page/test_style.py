@@ -48,6 +48,9 @@ def test_icons_are_in_the_sprite() -> None:
             missing |= {one[0] or one[1] for one in ICON.findall(tag)} - SPRITE
         missing |= {found[1] for found in ICON.findall(source) if found[1]} - SPRITE
     assert missing == set()
+    code = "".join(module.read_text() for module in modules())
+    unused = {name for name in SPRITE if not re.search(f"[\"'`]{name}[\"'`]", code)}
+    assert unused == set(), "each icon is part of the first load"
 
 
 def test_what_the_rules_find() -> None:

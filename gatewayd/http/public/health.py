@@ -11,6 +11,7 @@ from gatewayd.http.body import json_reply
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import find_actor
 from gatewayd.http.reply_schemas import service
+from gatewayd.http.responses.packed_json import packed
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 
@@ -126,4 +127,4 @@ class HealthRoutes:
     @answers(service.client_config)
     async def config(self, request: web.Request) -> web.StreamResponse:
         """Answer the public configuration; a signed-in account gets more of it."""
-        return json_reply(await self._config.describe(find_actor(request)))
+        return await packed(request, json_reply(await self._config.describe(find_actor(request))))

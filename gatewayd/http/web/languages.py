@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from gatewayd.http.web.content_codings import weighted
+from gatewayd.http.responses.content_codings import weighted
 
 DEFAULT: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar", "fa", "he", "ur"})

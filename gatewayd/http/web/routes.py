@@ -13,6 +13,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.body import json_reply
 from gatewayd.http.origins import FETCH_DESTINATION
 from gatewayd.http.reply_schemas import service
+from gatewayd.http.responses.content_codings import IDENTITY, choose_coding, weighted
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers
 from gatewayd.http.web.assets import (
@@ -24,7 +25,6 @@ from gatewayd.http.web.assets import (
     read_module,
     read_page,
 )
-from gatewayd.http.web.content_codings import IDENTITY, choose_coding, weighted
 from gatewayd.http.web.documents import THEMES, PageDocuments, PageVariant, ViewKind
 from gatewayd.http.web.languages import COOKIE, choose_language
 from gatewayd.http.web.policies import (

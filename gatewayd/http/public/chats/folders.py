@@ -23,6 +23,7 @@ from gatewayd.http.public.chats.routes import Notify, announce_chats
 from gatewayd.http.public.query_parameters import parse_flag
 from gatewayd.http.reply_schemas import chats as replies
 from gatewayd.http.responses.json_parts import send_records
+from gatewayd.http.responses.packed_json import packed
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import TRUE, answers, listed
 
@@ -74,7 +75,8 @@ class FolderRoutes:
 
         403 without the permission features.folders, as of every row of folders.
         """
-        return await large_reply(list(map(_element, await self._folders.list(actor(request)))))
+        found = await self._folders.list(actor(request))
+        return await packed(request, await large_reply(list(map(_element, found))))
 
     @answers(replies.folder)
     async def create(self, request: web.Request) -> web.StreamResponse:

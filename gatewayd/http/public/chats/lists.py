@@ -26,6 +26,7 @@ from gatewayd.http.public.query_parameters import (
 )
 from gatewayd.http.reply_schemas import chats as replies
 from gatewayd.http.responses.json_parts import send_records
+from gatewayd.http.responses.packed_json import packed
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
 from gatewayd.http.schemas import answers, listed
 
@@ -169,7 +170,7 @@ class ChatListRoutes:
 
     async def _listed(self, request: web.Request, query: ChatQuery) -> web.StreamResponse:
         found, _ = await self._chats.list(actor(request), paged(request.query, query))
-        return await large_reply(found)
+        return await packed(request, await large_reply(found))
 
 
 def paged(sent: Mapping[str, str], query: ChatQuery) -> ChatQuery:

@@ -15,6 +15,7 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
 from gatewayd.http.public.models import anthropic_lists
 from gatewayd.http.reply_schemas import models
+from gatewayd.http.responses.packed_json import packed
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import TRUE, answers
 from gatewayd.pipeline.documents.model_info import render_model, render_record
@@ -116,7 +117,7 @@ class PublicModelRoutes:
         listed = await self._all_listed(models, actor(request), buttons)
         if anthropic_lists.is_wanted(request):
             return await body.large_reply(anthropic_lists.model_page(listed, request.query))
-        return await body.large_reply({"object": "list", "data": listed})
+        return await packed(request, await body.large_reply({"object": "list", "data": listed}))
 
     @answers(models.model)
     async def show(self, request: web.Request) -> web.StreamResponse:

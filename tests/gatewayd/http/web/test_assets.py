@@ -6,7 +6,9 @@ import hashlib
 
 import pytest
 
+from gatewayd.http.responses.content_codings import encode
 from gatewayd.http.web.assets import (
+    COMMENT,
     AssetEncoder,
     PageAssets,
     make_asset,
@@ -14,8 +16,8 @@ from gatewayd.http.web.assets import (
     read_page,
     split_texts,
     suffix_of,
+    without_comments,
 )
-from gatewayd.http.web.content_codings import encode
 from gatewayd.tasks import TaskRegistry
 
 SOURCES = {
@@ -85,6 +87,28 @@ def test_texts_of_later_views_are_a_file_of_their_own() -> None:
     assert [asset.name for asset in PageAssets({"languages/de.json": words}).all] == [
         *("languages/de.json", "languages/de.more.json", "styles/page.css")
     ]
+
+
+def test_own_code_is_served_without_comments_and_with_its_lines() -> None:
+    source = b"/**\n * What it holds.\n */\nstart(); // here\n  // alone\nend(/* what */ 1);\n/* a */\n"
+    served = b"\n\n\nstart(); // here\n\nend(/* what */ 1);\n\n"
+    assert without_comments(source) == served
+    sheet = b"/* of\n all */\na {}"
+    assets = PageAssets(
+        {"app/a.js": source, "own/module.js": source, "vendor/a.js": source, "styles/a.css": sheet}
+    )
+    assert assets.asset("app/a.js").data == served
+    assert assets.asset("styles/page.css").data == b"\n\na {}"
+    assert [assets.asset(name).data for name in ("own/module.js", "vendor/a.js")] == [source, source]
+
+
+def test_comments_of_the_page_stand_between_statements_and_not_in_templates() -> None:
+    for name, data in read_page().items():
+        if name.startswith("app/"):
+            text = data.decode()
+            for found in COMMENT.finditer(text):
+                before = COMMENT.sub("", text[: found.start()]).rstrip()
+                assert not before or before[-1] in ";{}(,[", (name, found[0])
 
 
 def test_order_and_suffixes() -> None:

@@ -1,11 +1,11 @@
-"""Tests for gatewayd.http.web.content_codings."""
+"""Tests for gatewayd.http.responses.content_codings."""
 
 import gzip
 
 import brotli
 import pytest
 
-from gatewayd.http.web.content_codings import choose_coding, encode, weighted
+from gatewayd.http.responses.content_codings import choose_coding, encode, weighted
 
 
 @pytest.mark.parametrize(
