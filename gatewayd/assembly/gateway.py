@@ -111,8 +111,11 @@ async def open_services(
     providers = make_providers(settings, lambda: services.settings)
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
+    identity = make_identity(settings, accounts, stores)
     extensions = make_extensions(
-        PluginDependencies(settings, accounts, live, documents.files, catalog, tasks, servers.tools)
+        PluginDependencies(
+            settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
+        )
     )
     pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
     pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
@@ -127,7 +130,7 @@ async def open_services(
         health=HealthMonitor(ping, tasks, database.location.server),
         sources=sources,
         accounts=accounts,
-        identity=make_identity(settings, accounts, stores),
+        identity=identity,
         provisioning=make_provisioning(settings, accounts, reader, stores.identities),
         catalog=catalog,
         providers=providers,

@@ -8,6 +8,7 @@ from typing import Any, Final
 from gatewayd.accounts.identity.attempts import SignInAttempts
 from gatewayd.accounts.identity.discovery import ProviderDirectory
 from gatewayd.accounts.identity.identity_links import IdentityLinks
+from gatewayd.accounts.identity.person_tokens import PersonTokens
 from gatewayd.accounts.identity.provider_login import ProviderLogin
 from gatewayd.accounts.identity.provider_logout import ProviderLogout
 from gatewayd.accounts.identity.providers import WELL_KNOWN, ClaimNames, ProviderKind, ProviderOptions
@@ -48,6 +49,7 @@ class IdentityServices:
     logout: ProviderLogout
     links: IdentityLinks
     exchange: TokenExchange
+    tokens: PersonTokens
     switches: IdentitySwitches
 
     def configure(self, settings: Settings) -> None:
@@ -95,6 +97,7 @@ def make_identity(settings: Settings, accounts: AccountServices, stores: Account
             other_ways=_other_ways(settings),
         ),
         exchange=TokenExchange(login, directory, transport),
+        tokens=PersonTokens(login, stores.identities, accounts.sessions),
     )
 
 
@@ -219,6 +222,7 @@ def _table(settings: Settings, table: OAuthProvider) -> ProviderOptions:
         claims=claims,
         rules=_rules(settings, table.name, sign_up=table.sign_up, trusts_email=table.trust_email),
         trusted_clients=_trusted_clients(settings),
+        refreshes_scopes=settings.oauth_refresh_token_include_scope,
     )
 
 
@@ -238,6 +242,7 @@ def _common(settings: Settings, name: str, *, subject: str = "sub", provisioning
         "claims": claims,
         "rules": _rules(settings, name),
         "trusted_clients": _trusted_clients(settings),
+        "refreshes_scopes": settings.oauth_refresh_token_include_scope,
     }
 
 

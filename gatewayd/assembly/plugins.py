@@ -32,7 +32,7 @@ from gatewayd.plugins.isolation.supervisor import IsolationOptions
 from gatewayd.plugins.open_webui.finder import InstalledModules, install
 from gatewayd.plugins.placement import PluginPlaces
 from gatewayd.plugins.registry import PluginManager, PluginSources
-from gatewayd.plugins.runtime.arguments import CallServices
+from gatewayd.plugins.runtime.arguments import CallServices, TokenFinder
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.loader import LoadingOptions
 from gatewayd.plugins.servers.records import ToolSources
@@ -124,6 +124,7 @@ class PluginDependencies:
 
     settings: Settings
     accounts: AccountServices
+    provider_token: TokenFinder
     live: LiveServices
     files: FileService
     catalog: Catalog
@@ -138,7 +139,9 @@ def make_extensions(parts: PluginDependencies) -> ExtensionServices:
     store, values = TortoisePlugins(secret, encrypt=encrypt), TortoiseUserValves(secret, encrypt=encrypt)
     names, switches = OpenWebuiImports(), PluginSwitches()
     switches.configure(settings)
-    around = CallServices(asyncio.get_running_loop(), live.events, values, names.make_request)
+    around = CallServices(
+        asyncio.get_running_loop(), live.events, values, names.make_request, parts.provider_token
+    )
     isolation = make_isolation(settings, QuestionParts(around, names.host), parts.tasks)
     loading = LoadingOptions(
         RequirementsInstaller(package_installation(settings)), settings.plugin_load_timeout, isolation

@@ -244,6 +244,9 @@ class OAuthFields(BaseSettings):
         False,
         "Whether a missing claim of groups removes the memberships of the source oauth.",
     )
+    oauth_refresh_token_include_scope: types.Switch = _flag(
+        False, "Whether the scopes are named when a token is refreshed, as Entra demands."
+    )
     enable_oauth_backchannel_logout: types.Switch = _flag(
         True,
         "Whether a provider may end sessions by a logout token.",

@@ -1,7 +1,7 @@
 """Store of the links of accounts to persons at identity providers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from gatewayd.accounts.identity.records import LinkedIdentity, ProviderTokens
 from gatewayd.encryption import DecryptionError, TextCipher
@@ -14,6 +14,9 @@ from gatewayd.storage.tables.accounts import UsedValueRow, UserExternalIdRow, Us
 TOKEN_USE = b"gatewayd tokens of identity providers"
 """Use of the key that encrypts the tokens."""
 
+TOKEN_COLUMNS: Final = ("id_token", "refresh_token", "access_token")
+NO_TOKENS: Final[dict[str, Any]] = {**dict.fromkeys(TOKEN_COLUMNS, ""), "expires_at": 0}
+
 
 class TortoiseIdentities:
     """Implements `accounts.identity.interfaces.IdentityStore`; `secret` is the secret of the gateway."""
@@ -24,7 +27,7 @@ class TortoiseIdentities:
     async def add(self, link: LinkedIdentity) -> None:
         """Insert a link; raise conflict if its identity, or the provider of its user, is linked."""
         async with write_transaction("add the identity"):
-            await UserIdentityRow(**_columns(link), id_token="", refresh_token="").save(force_create=True)
+            await UserIdentityRow(**_columns(link), **NO_TOKENS).save(force_create=True)
 
     async def find(self, issuer: str, subject: str) -> LinkedIdentity | None:
         """Return the link of an identity."""
@@ -66,12 +69,13 @@ class TortoiseIdentities:
 
     async def put_tokens(self, user_id: str, provider: str, tokens: ProviderTokens) -> None:
         """Store the tokens of a link; an empty token leaves the present one."""
-        given = {"id_token": tokens.id_token, "refresh_token": tokens.refresh_token}
+        given = {name: getattr(tokens, name) for name in TOKEN_COLUMNS}
         columns = {name: self._cipher.encrypt(token) for name, token in given.items() if token}
+        expiry = {"expires_at": tokens.expires_at} if tokens.access_token else {}
         if not columns:
             return
         async with write_transaction("store the tokens"):
-            await UserIdentityRow.filter(user_id=user_id, provider=provider).update(**columns)
+            await UserIdentityRow.filter(user_id=user_id, provider=provider).update(**columns, **expiry)
 
     async def find_tokens(self, user_id: str, provider: str) -> ProviderTokens:
         """Return the tokens of a link; empty ones without a link or if they cannot be decrypted."""
@@ -81,7 +85,8 @@ class TortoiseIdentities:
             row = await UserIdentityRow.get_or_none(user_id=user_id, provider=provider)
         if row is None:
             return ProviderTokens()
-        return ProviderTokens(self._decrypted(row.id_token), self._decrypted(row.refresh_token))
+        found = {name: self._decrypted(getattr(row, name)) for name in TOKEN_COLUMNS}
+        return ProviderTokens(**found, expires_at=row.expires_at if found["access_token"] else 0)
 
     async def use_once(self, digest: str, expires_at: int) -> bool:
         """Store that a value was used; return False if it was used before, in any process."""

@@ -42,7 +42,10 @@ class IdentityStore(Protocol):
         ...
 
     async def put_tokens(self, user_id: str, provider: str, tokens: ProviderTokens) -> None:
-        """Store the tokens of a link; an empty token leaves the present one."""
+        """Store the tokens of a link; an empty token leaves the present one.
+
+        `expires_at` is stored with an access token only.
+        """
         ...
 
     async def find_tokens(self, user_id: str, provider: str) -> ProviderTokens:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -21,13 +21,13 @@ from gatewayd.accounts.identity.records import (
     RefusalCode,
 )
 from gatewayd.accounts.identity.signatures import read_header, verify
+from gatewayd.accounts.identity.token_answers import read_tokens
 from gatewayd.errors import GatewayError, not_found, shorten
 from gatewayd.text import is_storable
 
 log = logging.getLogger(__name__)
 
 MAX_CODE_CHARACTERS: Final = 4096
-MAX_TOKEN_CHARACTERS: Final = 64 * 1024
 OWN_PARAMS: Final = frozenset(
     {
         "client_id",
@@ -139,11 +139,12 @@ class ProviderLogin:
         attempt = await self._attempts.take(cookies, name, params.state)
         metadata = await self._directory.metadata(options)
         _check_answer(params, attempt, metadata)
-        tokens = await self._redeem(options, metadata, params.code, attempt)
+        answer = await self._redeem(options, metadata, params.code, attempt)
+        tokens = read_tokens(answer, self._clock())
         if options.kind is ProviderKind.GITHUB:
-            identity = await self._read_github(options, metadata, str(tokens["access_token"]))
-            return ProviderSession(identity, _kept(tokens), attempt)
-        claims = await self._verified(options, metadata, tokens.get("id_token"))
+            identity = await self._read_github(options, metadata, tokens.access_token)
+            return ProviderSession(identity, tokens, attempt)
+        claims = await self._verified(options, metadata, answer.get("id_token"))
         check_id_token(
             claims,
             issuer=metadata.issuer,
@@ -152,9 +153,23 @@ class ProviderLogin:
             now=self._clock(),
         )
         check_required(claims, options.required_claims)
-        userinfo = await self.read_userinfo(options, metadata, claims, str(tokens["access_token"]))
+        userinfo = await self.read_userinfo(options, metadata, claims, tokens.access_token)
         identity = claim_reader.read_identity(claims, userinfo, options, metadata.issuer)
-        return ProviderSession(identity, _kept(tokens), attempt, _session_id(claims))
+        return ProviderSession(identity, tokens, attempt, _session_id(claims))
+
+    async def refresh(self, name: str, refresh_token: str) -> ProviderTokens:
+        """Return new tokens for a refresh token (RFC 6749, 6); raise forbidden, or not_found without the
+        provider.
+
+        The id token of the sign-in stays: that of a refresh was not checked.
+        """
+        options = self.get(name)
+        metadata = await self._directory.metadata(options)
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        if options.refreshes_scopes:
+            form["scope"] = options.scopes
+        answer = await self._transport.post_form(options, metadata, metadata.token_endpoint, form)
+        return replace(read_tokens(answer, self._clock()), id_token="")
 
     async def revoke(self, name: str, tokens: ProviderTokens) -> None:
         """Revoke the refresh token of a removed link at its provider; a failure is only logged."""
@@ -197,13 +212,7 @@ class ProviderLogin:
             "redirect_uri": attempt.redirect_uri,
             "code_verifier": attempt.verifier,
         }
-        tokens = await self._transport.post_form(options, metadata, metadata.token_endpoint, form)
-        access_token = tokens.get("access_token")
-        if not isinstance(access_token, str) or not 0 < len(access_token) <= MAX_TOKEN_CHARACTERS:
-            raise refuse(RefusalCode.PROVIDER, "the provider sent no access token")
-        if not access_token.isascii() or not access_token.isprintable():
-            raise refuse(RefusalCode.PROVIDER, "the access token is not plain")
-        return tokens
+        return await self._transport.post_form(options, metadata, metadata.token_endpoint, form)
 
     async def _read_github(
         self, options: ProviderOptions, metadata: ProviderMetadata, access_token: str
@@ -237,16 +246,7 @@ def _check_answer(params: CallbackParams, attempt: SignInAttempt, metadata: Prov
         raise refuse(RefusalCode.PROVIDER, "the provider sent no code")
 
 
-def _kept(tokens: JsonObject) -> ProviderTokens:
-    return ProviderTokens(_token(tokens.get("id_token")), _token(tokens.get("refresh_token")))
-
-
 def _session_id(claims: JsonObject) -> str:
     found = claims.get("sid")
     is_id = isinstance(found, str) and len(found) <= MAX_SUBJECT_CHARACTERS and is_storable(found)
     return str(found) if is_id else ""
-
-
-def _token(value: Any) -> str:
-    is_token = isinstance(value, str) and len(value) <= MAX_TOKEN_CHARACTERS and value.isascii()
-    return str(value) if is_token else ""

@@ -58,6 +58,7 @@ class ProviderOptions:
     `discovery_url` is the address of its description. An empty `issuer` is the one that belongs to that
     address. `redirect_uri` replaces the address of the callback. `required_claims` must have these values in
     the id token. `trusted_clients` are the clients whose access tokens are exchanged for a session.
+    `refreshes_scopes` names the scopes when a token is refreshed.
     """
 
     name: str
@@ -75,6 +76,7 @@ class ProviderOptions:
     claims: ClaimNames = field(default_factory=ClaimNames)
     rules: IdentityRules = field(default_factory=IdentityRules)
     trusted_clients: tuple[str, ...] = ()
+    refreshes_scopes: bool = False
 
     @property
     def shown_label(self) -> str:

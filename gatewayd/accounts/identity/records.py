@@ -134,10 +134,15 @@ class LinkedIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ProviderTokens:
-    """The latest tokens of a link, "" for none. They are encrypted when stored."""
+    """The latest tokens of a link, "" for none. They are encrypted when stored.
+
+    `expires_at` is that of the access token (epoch seconds), 0 if the provider does not tell.
+    """
 
     id_token: str = field(default="", repr=False)
     refresh_token: str = field(default="", repr=False)
+    access_token: str = field(default="", repr=False)
+    expires_at: int = 0
 
 
 class ResolveOutcome(StrEnum):

@@ -8,10 +8,11 @@ from gatewayd.accounts.identity.discovery import ProviderDirectory
 from gatewayd.accounts.identity.external_accounts import refuse
 from gatewayd.accounts.identity.id_tokens import check_access_token
 from gatewayd.accounts.identity.interfaces import ProviderTransport
-from gatewayd.accounts.identity.provider_login import MAX_TOKEN_CHARACTERS, ProviderLogin
+from gatewayd.accounts.identity.provider_login import ProviderLogin
 from gatewayd.accounts.identity.providers import ProviderKind, ProviderMetadata, ProviderOptions
 from gatewayd.accounts.identity.records import ExternalIdentity, RefusalCode
 from gatewayd.accounts.identity.signatures import read_header, verify
+from gatewayd.accounts.identity.token_answers import MAX_TOKEN_CHARACTERS
 from gatewayd.errors import not_found
 
 

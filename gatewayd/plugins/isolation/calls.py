@@ -118,7 +118,7 @@ def render_call(
         message["facts"] = dataclasses.asdict(scope.facts)
     if "__tools__" in names:
         message["tools"] = call.lend(scope.tools)
-    for name in ("model", "files", "messages", "task_body"):
+    for name in ("model", "files", "messages", "task_body", "oauth_token"):
         if f"__{name}__" in names:
             message[name] = getattr(scope, name)
     return message
@@ -147,6 +147,7 @@ def read_call(
         tools={name: {**tool, "callable": make_caller(tool["callable"])} for name, tool in tools.items()},
         task=message["task"],
         task_body=message.get("task_body"),
+        oauth_token=message.get("oauth_token"),
     )
     before = {name: orjson.dumps(value) for name, value in metadata.items()}
     return ReceivedCall(scope, message["arguments"], message["user_valves"], before)

@@ -18,7 +18,7 @@ from gatewayd.plugins.isolation.process import MALFORMED_ERRORS, PluginProcess, 
 from gatewayd.plugins.isolation.streams import open_stream
 from gatewayd.plugins.isolation.supervisor import IsolationParts, ProcessSupervisor, read_line
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.runtime.arguments import MethodParameters
+from gatewayd.plugins.runtime.arguments import MethodParameters, find_token
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
@@ -195,11 +195,12 @@ class IsolatedPlugin:
             await self.run_hook("on_startup")
 
     async def _user_settings(self, names: frozenset[str], scope: CallScope) -> Mapping[str, Any]:
+        services = self._parts.answering.services
+        await find_token(names, scope, services)
         if "__user__" not in names or not self.has_user_valves():
             return {}
         user_id, plugin = scope.actor.user_id, self.plugin
-        store = self._parts.answering.services.user_valves
-        return await store.find(user_id, plugin.family, plugin.id) or {}
+        return await services.user_valves.find(user_id, plugin.family, plugin.id) or {}
 
     async def _schema(self, user: Mapping[str, Any] | None, *, of_user: bool) -> dict[str, Any] | None:
         process = await self._supervisor.ready()

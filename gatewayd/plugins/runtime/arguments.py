@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from gatewayd.accounts.records import User
+from gatewayd.accounts.records import Actor, User
 from gatewayd.accounts.serializers import render_user
 from gatewayd.completions.copies import copy_json
 from gatewayd.events.records import EventTarget
@@ -17,6 +17,12 @@ from gatewayd.plugins.runtime.context import CallScope
 EventFunction = Callable[[Any], Awaitable[Any]]
 RequestMaker = Callable[[CallScope], Any]
 """Makes the object of `__request__`."""
+
+
+TokenFinder = Callable[[Actor], Awaitable[dict[str, Any] | None]]
+"""Finds the token of `__oauth_token__`, None for a caller without one."""
+
+OAUTH_TOKEN: Final = "__oauth_token__"  # noqa: S105 - the name of a parameter
 
 
 class EventChannel(Protocol):
@@ -39,6 +45,7 @@ class CallServices:
     events: EventChannel
     user_valves: UserValvesStore
     make_request: RequestMaker | None = None
+    provider_token: TokenFinder | None = None
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
 
 
@@ -68,6 +75,12 @@ def user_record(user: User) -> dict[str, Any]:
     """Return an account in the format of `__user__`, as a deep copy."""
     record: dict[str, Any] = copy_json(render_user(user))
     return record
+
+
+async def find_token(names: frozenset[str], scope: CallScope, services: CallServices) -> None:
+    """Put the token of the caller into the scope if it is among `names`; it may be refreshed for this."""
+    if OAUTH_TOKEN in names and services.provider_token is not None:
+        scope.oauth_token = await services.provider_token(scope.actor)
 
 
 def reserved_arguments(
@@ -159,7 +172,7 @@ ARGUMENT_MAKERS: Final[Mapping[str, Callable[[str, CallScope, CallServices], Any
     "__tools__": lambda _, scope, services: scope.tools,
     "__id__": lambda plugin_id, scope, services: plugin_id,
     "__pipe_id__": lambda plugin_id, scope, services: plugin_id,
-    "__oauth_token__": lambda _, scope, services: None,
+    OAUTH_TOKEN: lambda _, scope, services: copy_json(scope.oauth_token),
     "__body__": lambda _, scope, services: None,
     "__features__": lambda _, scope, services: scope.metadata.get("features") or {},
 }

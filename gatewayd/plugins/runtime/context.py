@@ -33,7 +33,8 @@ class CallScope:
     `model` has the format of the model list. `tools` are the tools of `__tools__`, by name. `task` names the
     task (`title_generation`, ...) and is None for a chat; `task_body` is its original request. `level` is
     the number of enclosing plugin requests. `filtered` are the ids of the filters that have run on the
-    request; they do not run again on the requests of plugins within it.
+    request; they do not run again on the requests of plugins within it. `oauth_token` is found when a plugin
+    first asks for it.
     """
 
     actor: Actor
@@ -48,3 +49,4 @@ class CallScope:
     task_body: dict[str, Any] | None = None
     level: int = 0
     filtered: set[str] = field(default_factory=set)
+    oauth_token: dict[str, Any] | None = field(default=None, repr=False)

@@ -19,6 +19,7 @@ from gatewayd.plugins.runtime.arguments import (
     ARGUMENT_MAKERS,
     CallServices,
     MethodParameters,
+    find_token,
     read_parameters,
     reserved_arguments,
 )
@@ -281,7 +282,9 @@ class PluginInstance:
         return function
 
     async def _user_settings(self, method: str, scope: CallScope) -> Mapping[str, Any]:
-        if "__user__" not in self.parameters(method).names or not self.has_user_valves():
+        names = self.parameters(method).names
+        await find_token(names, scope, self._services)
+        if "__user__" not in names or not self.has_user_valves():
             return {}
         user_id, plugin = scope.actor.user_id, self.plugin
         return await self._services.user_valves.find(user_id, plugin.family, plugin.id) or {}

@@ -114,6 +114,8 @@ class UserIdentityRow(Model):
     email = NameColumn(max_length=ADDRESS_LENGTH)
     id_token = TextColumn()
     refresh_token = TextColumn()
+    access_token = TextColumn(db_default="")
+    expires_at = IntegerColumn(db_default=0)
     linked_at = IntegerColumn()
     used_at = IntegerColumn()
 

@@ -66,8 +66,12 @@ class MemoryIdentities:
             if provider not in {each.provider for each in await self.list(user_id)}:
                 return
             known = await self.find_tokens(user_id, provider)
+            newest = tokens if tokens.access_token else known
             self._memory.tables.tokens[user_id, provider] = ProviderTokens(
-                tokens.id_token or known.id_token, tokens.refresh_token or known.refresh_token
+                tokens.id_token or known.id_token,
+                tokens.refresh_token or known.refresh_token,
+                newest.access_token,
+                newest.expires_at,
             )
 
     async def find_tokens(self, user_id: str, provider: str) -> ProviderTokens:

@@ -15,6 +15,7 @@ from gatewayd.accounts.identity.attempts import SignInAttempts
 from gatewayd.accounts.identity.discovery import ProviderDirectory
 from gatewayd.accounts.identity.external_accounts import ExternalAccounts
 from gatewayd.accounts.identity.identity_links import IdentityLinks
+from gatewayd.accounts.identity.person_tokens import PersonTokens
 from gatewayd.accounts.identity.provider_login import ProviderLogin
 from gatewayd.accounts.identity.provider_logout import ProviderLogout
 from gatewayd.accounts.identity.providers import ProviderOptions
@@ -193,6 +194,10 @@ class Accounts:
     @cached_property
     def sign_up(self) -> SignUp:
         return SignUp(self.users, self.groups, self.runtime, self.sign_up_options, self.clock)
+
+    @cached_property
+    def person_tokens(self) -> PersonTokens:
+        return PersonTokens(self.login, self.identities_store, self.sessions, self.clock)
 
     @cached_property
     def external(self) -> ExternalAccounts:

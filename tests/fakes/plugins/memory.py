@@ -12,7 +12,7 @@ from gatewayd.catalog.records import Grant
 from gatewayd.events.records import EventTarget
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind, PluginProblem
 from gatewayd.plugins.registry import PluginManager, PluginSources
-from gatewayd.plugins.runtime.arguments import CallServices, RequestMaker
+from gatewayd.plugins.runtime.arguments import CallServices, RequestMaker, TokenFinder
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.plugins.runtime.interfaces import PluginIsolation
 from gatewayd.plugins.runtime.loader import LoadingOptions
@@ -118,6 +118,7 @@ def make_registry(
     events: Any = None,
     user_valves: Any = None,
     isolation: Isolating | None = None,
+    provider_token: TokenFinder | None = None,
 ) -> Plugged:
     """Return a registry over plugins in memory; without `sources` it has no built-in ones.
 
@@ -126,7 +127,7 @@ def make_registry(
     store, tasks = MemoryPlugins(*plugins), TaskRegistry()
     events = NotedEvents() if events is None else events
     user_valves = MemoryUserValves() if user_valves is None else user_valves
-    around = CallServices(asyncio.get_running_loop(), events, user_valves, make_request)
+    around = CallServices(asyncio.get_running_loop(), events, user_valves, make_request, provider_token)
     requirements = RequirementsInstaller(installation or InstallationOptions(Path("/nonexistent")))
     registry = PluginManager(
         store,

@@ -51,6 +51,7 @@ class HostileProvider:
     requests: list[str] = field(default_factory=list)
     grants: dict[str, Grant] = field(default_factory=dict)
     failing: dict[str, int] = field(default_factory=dict)
+    refreshes: list[dict[str, str]] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)
     emails: list[dict[str, Any]] = field(default_factory=list)
 
@@ -141,6 +142,8 @@ class HostileProvider:
         """Give the tokens of a code, once, to the client that has the verifier of its challenge."""
         form = {name: values[0] for name, values in parse_qs((await request.read()).decode()).items()}
         basic = base64.b64encode(b"gateway:s3cr%3Aet%2F%C3%BC").decode()
+        if form["grant_type"] == "refresh_token":
+            return self._refresh(form, is_client=request.headers.get("Authorization") == f"Basic {basic}")
         grant = self.grants.pop(form.get("code", ""), None)
         challenge = _encoded(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
         if request.headers.get("Authorization") != f"Basic {basic}" or grant is None:
@@ -150,6 +153,16 @@ class HostileProvider:
         token = grant.token or self.sign(grant.claims, grant.header, grant.signing)
         answer = {"access_token": "at-1", "token_type": "Bearer", "id_token": token, **self.tokens}
         return web.json_response({name: value for name, value in answer.items() if value is not None})
+
+    def _refresh(self, form: dict[str, str], *, is_client: bool) -> web.Response:
+        """Give the tokens of a refresh token that was given before and not used since."""
+        self.refreshes.append(form)
+        if not is_client or form["refresh_token"] != self.tokens.get("refresh_token"):
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        number = len(self.refreshes) + 1
+        self.tokens["refresh_token"] = f"rt-{number}"
+        answer = {"access_token": f"at-{number}", "token_type": "Bearer", "expires_in": 300, **self.tokens}
+        return web.json_response({"id_token": "not.checked.yet", **answer})
 
     async def _me(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization", "")[:7] != "Bearer ":

@@ -13,7 +13,7 @@ from tests.fakes.accounts.records import user
 from tests.gatewayd.storage.conftest import Stores
 
 LINK = LinkedIdentity("u1", "okta", "https://okta.example", "s-1", "oid-1", "ann@example.org", 5, 6)
-TOKENS = ProviderTokens("id.token.value", "refresh-value")
+TOKENS = ProviderTokens("id.token.value", "refresh-value", "access-value", 50)
 
 
 @pytest.fixture
@@ -77,7 +77,9 @@ async def test_an_empty_token_leaves_the_present_one(owned: Stores) -> None:
     await links.add(LINK)
     await links.put_tokens("u1", "okta", TOKENS)
     await links.put_tokens("u1", "okta", ProviderTokens("newer", ""))
-    assert await links.find_tokens("u1", "okta") == ProviderTokens("newer", "refresh-value")
+    assert await links.find_tokens("u1", "okta") == replace(TOKENS, id_token="newer")
+    await links.put_tokens("u1", "okta", ProviderTokens(access_token="unbounded"))
+    assert await links.find_tokens("u1", "okta") == ProviderTokens("newer", "refresh-value", "unbounded", 0)
     await links.remove("u1", "okta")
     assert await links.find_tokens("u1", "okta") == ProviderTokens()
 
@@ -97,5 +99,6 @@ async def test_tokens_are_stored_encrypted_for_one_secret(database: Database) ->
     await links.put_tokens("u1", "okta", TOKENS)
     rows = await database.engine.execute_query_dict("SELECT * FROM user_identities")
     assert "refresh-value" not in str(rows)
+    assert "access-value" not in str(rows)
     assert "id.token.value" not in str(rows)
     assert await TortoiseIdentities(b"another secret").find_tokens("u1", "okta") == ProviderTokens()

@@ -18,7 +18,10 @@ from gatewayd.plugins.runtime.context import RequestFacts
 from tests.fakes.plugins.memory import plugin_of, scope_of
 
 ALL = frozenset(
-    {"body", "__user__", "__metadata__", "__request__", "__tools__", "__model__", "__files__", "__messages__"}
+    {
+        *("body", "__user__", "__metadata__", "__request__", "__tools__", "__model__", "__files__"),
+        *("__messages__", "__oauth_token__"),
+    }
 )
 
 
@@ -41,12 +44,13 @@ def test_a_call_is_what_it_was() -> None:
         messages=[{"role": "user"}],
         tools={"t": {"callable": print, "spec": {"name": "t"}}},
         task="title_generation",
+        oauth_token={"access_token": "at"},
     )
     call = OpenCall(7, scope, 0)
     read = across(call, ALL, {"body": {"x": 1, "metadata": scope.metadata}, "other": object()})
     assert isinstance(read.scope.actor, CallActor)
     assert (read.scope.actor.call, read.scope.actor.user) == (7, scope.actor.user)
-    for name in ("target", "facts", "metadata", "model", "files", "messages", "task"):
+    for name in ("target", "facts", "metadata", "model", "files", "messages", "task", "oauth_token"):
         assert getattr(read.scope, name) == getattr(scope, name), name
     assert read.arguments == {"body": {"x": 1, "metadata": {"a": 1}}}
     assert read.arguments["body"]["metadata"] is read.scope.metadata

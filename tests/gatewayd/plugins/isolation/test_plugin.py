@@ -2,9 +2,11 @@ import asyncio
 import inspect
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.isolation.plugin import IsolatedPlugin
 from gatewayd.plugins.records import PluginFamily
@@ -13,7 +15,7 @@ from gatewayd.plugins.runtime.interfaces import PluginHandle
 from gatewayd.plugins.runtime.invoke import PluginError
 from gatewayd.plugins.runtime.iterators import PluginIterator
 from tests.fakes.plugins.isolated import Isolating, isolated, result_of
-from tests.fakes.plugins.memory import scope_of
+from tests.fakes.plugins.memory import make_registry, plugin_of, scope_of
 
 PIPE = """
     class Pipe:
@@ -48,6 +50,18 @@ async def test_a_filter_changes_the_body_in_place_and_the_metadata(isolating: Is
         after = await loaded.call("outlet", scope, {"body": body})
         assert after == {**body, "new": 1}
         assert after["metadata"] is scope.metadata
+
+
+async def test_the_token_of_the_caller_crosses_for_a_method_that_names_it(isolating: Isolating) -> None:
+    content = "class Pipe:\n    def pipe(self, body, __oauth_token__): return __oauth_token__['access_token']"
+
+    async def find(actor: Actor) -> dict[str, Any]:
+        return {"access_token": f"at of {actor.user_id}"}
+
+    plugin = plugin_of("p", content)
+    async with make_registry(plugin, isolation=isolating, provider_token=find) as plugged:
+        loaded = await plugged.registry.loaded(plugin.family, "p")
+        assert await loaded.call("pipe", scope_of(), {"body": {}}) == "at of u1"
 
 
 async def test_a_stream_is_pulled_item_by_item(isolating: Isolating) -> None:

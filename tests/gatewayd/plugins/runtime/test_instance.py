@@ -5,9 +5,11 @@ import inspect
 import re
 import textwrap
 import threading
+from typing import Any
 
 import pytest
 
+from gatewayd.accounts.records import Actor
 from gatewayd.events.records import EventTarget
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime import instance as loaded_module
@@ -63,6 +65,31 @@ async def test_every_kind_may_require_every_reserved_parameter(name: str, method
     assert seen["__user__"]["id"] == "u1"
     nothing = ("__files__", "__messages__", "__task__", "__task_body__", "__oauth_token__", "__request__")
     assert [seen[one] for one in nothing] == [None] * len(nothing)
+
+
+async def test_a_plugin_that_names_it_gets_the_token_of_the_caller() -> None:
+    content = """
+        class Filter:
+            def inlet(self, body, __oauth_token__):
+                token, __oauth_token__["access_token"] = __oauth_token__["access_token"], "spoiled"
+                return token
+
+            def outlet(self, body):
+                return body
+    """
+    asked, kept = list[str](), {"access_token": "at"}
+
+    async def find(actor: Actor) -> dict[str, Any]:
+        asked.append(actor.user_id)
+        return kept
+
+    async with make_registry(plugin_of("p", content), provider_token=find) as plugged:
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
+        assert await loaded.call("outlet", scope_of(), {"body": {}}) == {}
+        assert asked == []
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == "at"
+    assert asked == ["u1"]
+    assert kept == {"access_token": "at"}
 
 
 async def test_only_named_parameters_are_given() -> None:
