@@ -35,6 +35,10 @@ _OPTIONS: Final = {"verify_aud": False, "verify_iat": False, "verify_exp": False
 
 MAX_USER_AGENT_CHARACTERS: Final = 255
 MAX_ADDRESS_CHARACTERS: Final = 64
+MAX_SESSIONS_PER_ACCOUNT: Final = 200
+MAX_SESSIONS_PER_PROVIDER: Final = 10
+"""Sessions of an account at one provider, unless `max_per_provider` is set: as in Open WebUI."""
+
 CONFIRMATION_SECONDS: Final = 600
 """Time for which a sign-in or a confirmation by password counts as fresh."""
 
@@ -52,7 +56,8 @@ class Sessions:
     """Issues, reads, lists and ends sessions. `secret` has at least 32 bytes.
 
     A session has a token and a row. A token without a row, from before there were rows, is valid until it
-    expires. A session that ends has its token revoked and its row removed.
+    expires. A session that ends has its token revoked and its row removed. A new session ends those of its
+    account that are too many, first those that were not used for the longest time.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Sessions:
         self._transactor = stores.transactor
         self._changes = changes
         self._clock = clock
+        self.max_per_provider = MAX_SESSIONS_PER_PROVIDER
         # A revocation that is deleted too early would revive its session after a correction of the clock.
         self._prune_clock = prune_clock or ids.retention_clock()
 
@@ -100,6 +106,7 @@ class Sessions:
         }
         token = jwt.encode(body, self._secret, algorithm=ALGORITHM)
         await self._store.add(_session_of(claims, origin))
+        await self._end_surplus(claims, origin.provider)
         return token, claims
 
     def read(self, token: str) -> SessionClaims:
@@ -198,6 +205,17 @@ class Sessions:
         before = self._prune_clock() - LEEWAY_SECONDS
         await self._store.prune(before)
         return await self._revocations.prune(before)
+
+    async def _end_surplus(self, newest: SessionClaims, provider: str) -> None:
+        """End the sessions that are too many beside the newest one."""
+        others = [each for each in await self.list(newest.user_id) if each.id != newest.jti]
+        others.sort(key=lambda each: (each.last_seen_at, each.created_at), reverse=True)
+        surplus = others[MAX_SESSIONS_PER_ACCOUNT - 1 :]
+        if provider:
+            alike = [each for each in others if each.origin.provider == provider]
+            surplus += [each for each in alike[self.max_per_provider - 1 :] if each not in surplus]
+        if surplus:
+            await self._end_all(surplus)
 
     async def _end_all(self, sessions: Sequence[StoredSession]) -> None:
         ended: dict[str, list[str]] = {}

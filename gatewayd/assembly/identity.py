@@ -14,6 +14,7 @@ from gatewayd.accounts.identity.provider_logout import ProviderLogout
 from gatewayd.accounts.identity.providers import WELL_KNOWN, ClaimNames, ProviderKind, ProviderOptions
 from gatewayd.accounts.identity.records import GroupRules, IdentityRules, RoleRules
 from gatewayd.accounts.identity.token_exchange import TokenExchange
+from gatewayd.accounts.sessions import Sessions
 from gatewayd.assembly.accounts import AccountServices, AccountStores, signing_secret
 from gatewayd.settings import Settings
 from gatewayd.settings.oauth import GOOGLE_URL, OAuthProvider
@@ -51,6 +52,7 @@ class IdentityServices:
     exchange: TokenExchange
     tokens: PersonTokens
     switches: IdentitySwitches
+    sessions: Sessions
 
     def configure(self, settings: Settings) -> None:
         """Apply the providers of a reload."""
@@ -58,6 +60,7 @@ class IdentityServices:
         log_callbacks(settings, chosen)
         self.login.configure(chosen)
         self.switches.configure(settings)
+        self.sessions.max_per_provider = settings.oauth_max_sessions_per_user
 
     async def sign_out_address(self, session_id: str, site: str) -> str:
         """Return where the browser goes after a sign-out, "" for the page; `site` is the public address."""
@@ -83,7 +86,9 @@ def make_identity(settings: Settings, accounts: AccountServices, stores: Account
     login = ProviderLogin(transport, directory, attempts, chosen)
     switches = IdentitySwitches()
     switches.configure(settings)
+    accounts.sessions.max_per_provider = settings.oauth_max_sessions_per_user
     return IdentityServices(
+        sessions=accounts.sessions,
         switches=switches,
         login=login,
         logout=ProviderLogout(login, directory, stores.identities, accounts.sessions),

@@ -244,6 +244,13 @@ class OAuthFields(BaseSettings):
         False,
         "Whether a missing claim of groups removes the memberships of the source oauth.",
     )
+    oauth_max_sessions_per_user: types.Whole = setting(
+        reload(SIGN_IN_PROVIDERS),
+        10,
+        "Sessions of an account at one provider; another one ends that which was not used for longest.",
+        ge=1,
+        le=200,
+    )
     oauth_refresh_token_include_scope: types.Switch = _flag(
         False, "Whether the scopes are named when a token is refreshed, as Entra demands."
     )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jose import jwk, jwt
 
+from gatewayd.accounts import sessions as sessions_module
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import SessionOrigin, SignInMethod
 from gatewayd.accounts.sessions import CONFIRMATION_SECONDS, LEEWAY_SECONDS, Sessions
@@ -179,6 +180,37 @@ async def test_a_session_may_end_with_what_made_it(accounts: Accounts) -> None:
     assert (await accounts.sessions.issue(ann, 60, BY_PASSWORD, accounts.time + 500))[
         1
     ].expires_at == accounts.time + 60
+
+
+async def test_a_new_session_ends_what_was_not_used_for_longest(
+    accounts: Accounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions_module, "MAX_SESSIONS_PER_ACCOUNT", 4)
+    accounts.sessions.max_per_provider = 2
+    ann, bob = await accounts.add_user(), await accounts.add_user("bob")
+
+    async def begin(provider: str = "") -> str:
+        accounts.time += 1
+        method = SignInMethod.OAUTH if provider else SignInMethod.PASSWORD
+        return (await accounts.sessions.issue(ann, 600, SessionOrigin(method, provider)))[1].jti
+
+    async def left() -> set[str]:
+        return {session.id for session in await accounts.sessions.list(ann.id)}
+
+    await accounts.sessions.issue(bob, 600, SessionOrigin(SignInMethod.OAUTH, "okta"))
+    first, second = await begin("okta"), await begin("okta")
+    await accounts.sessions.touch({first: accounts.time + 1})
+    third = await begin("okta")
+    assert await left() == {first, third}, "the first one was used last"
+    assert accounts.heard[-1] == AccountChange(ann.id, asks_again=True, ended=(second,))
+    entra, password = await begin("entra"), await begin()
+    assert await left() == {first, third, entra, password}
+    latest = await begin()
+    assert await left() == {third, entra, password, latest}
+    assert len(await accounts.sessions.list(bob.id)) == 1
+    accounts.time += 700
+    assert await left() == set()
+    assert await begin("okta") in await left(), "expired ones do not count"
 
 
 async def test_sessions_are_listed_until_they_end(accounts: Accounts) -> None:

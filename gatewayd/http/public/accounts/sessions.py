@@ -13,11 +13,13 @@ from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.session_replies import NO_STORE
+from gatewayd.http.public.query_parameters import PAGE_QUERY, parse_page
 from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import TRUE, answers, listed
 
 OWN_PREFIX = "/api/v1/auths/sessions"
+PAGE_SIZE = 60
 USER_PATH = "/api/v1/users/{id}/sessions"
 
 
@@ -48,11 +50,13 @@ class SessionRoutes:
             ),
         ]
 
-    @answers(listed(accounts.listed_session))
+    @answers(listed(accounts.listed_session), query=PAGE_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
-        """Answer the sessions that are valid, newest first; `current` is true for that of the request."""
-        caller = actor(request)
-        return _listing(await self._sessions.list(caller.user_id), caller.jti)
+        """Answer the sessions that are valid, newest first; `current` is true for that of the request.
+
+        All, which are 200 at most, or 60 of them with `?page=`.
+        """
+        return _listing(request, await self._sessions.list(actor(request).user_id))
 
     @answers(TRUE)
     async def end(self, request: web.Request) -> web.StreamResponse:
@@ -72,11 +76,11 @@ class SessionRoutes:
         note_change(request, caller.user.email, {"ended": ended})
         return json_reply({"ended": ended})
 
-    @answers(listed(accounts.listed_session))
+    @answers(listed(accounts.listed_session), query=PAGE_QUERY)
     async def list_of_user(self, request: web.Request) -> web.StreamResponse:
-        """Answer the valid sessions of an account, newest first."""
+        """Answer the valid sessions of an account, newest first; 60 of them with `?page=`."""
         user = await self._users.get(request.match_info["id"])
-        return _listing(await self._sessions.list(user.id), actor(request).jti)
+        return _listing(request, await self._sessions.list(user.id))
 
     @answers(TRUE)
     async def end_of_user(self, request: web.Request) -> web.StreamResponse:
@@ -101,7 +105,11 @@ def render_session(session: StoredSession, current: str | None) -> dict[str, Any
     }
 
 
-def _listing(sessions: Sequence[StoredSession], current: str | None) -> web.Response:
+def _listing(request: web.Request, sessions: Sequence[StoredSession]) -> web.Response:
+    current = actor(request).jti
+    if "page" in request.query:
+        offset, limit = parse_page(request.query, PAGE_SIZE)
+        sessions = sessions[offset : offset + limit]
     return json_reply([render_session(session, current) for session in sessions], headers=NO_STORE)
 
 

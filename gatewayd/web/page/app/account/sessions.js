@@ -5,12 +5,13 @@ import { Section } from "#app/account/frames";
 import { useAction, useResource } from "#app/account/forms";
 import { moment } from "#app/account/keys";
 import { del, post } from "#app/core/api";
-import { html } from "#app/core/html";
+import { html, useState } from "#app/core/html";
 import { plural, t } from "#app/core/messages";
 import { loadSession } from "#app/core/session";
 import { toast } from "#app/core/toasts";
 import { Button, Chip, ErrorNote, Icon, Skeleton } from "#app/ui/index";
 
+const FIRST = 20;
 const PATH = "/api/v1/auths/sessions";
 const BROWSERS = [["Edg/", "Edge"], ["OPR/", "Opera"], ["Firefox/", "Firefox"], ["Chrome/", "Chrome"], ["Safari/", "Safari"]];
 const SYSTEMS = [["Android", "Android"], ["iPhone", "iOS"], ["iPad", "iPadOS"], ["Windows", "Windows"], ["Mac OS", "macOS"],
@@ -38,8 +39,9 @@ export function Sessions() {
 
 /** A list of sessions. @param {{sessions: object[], end?: (session: object) => void}} props */
 export function SessionList({ sessions, end }) {
+  const [shown, setShown] = useState(FIRST);
   if (sessions.length === 0) return html`<p class="help">${t("account.sessions.none")}</p>`;
-  return html`<ul class="item-list">${sessions.map((session) => {
+  return html`<ul class="item-list">${sessions.slice(0, shown).map((session) => {
     const name = browserName(session.user_agent);
     return html`<li key=${session.id}>
       <${Icon} name=${/Android|iPhone|iPad/.test(session.user_agent) ? "smartphone" : "monitor"} />
@@ -51,7 +53,8 @@ export function SessionList({ sessions, end }) {
       </div>
       ${end && html`<${Button} aria-label=${t("account.sessions.endNamed", { name })} onClick=${() => end(session)}>${t("account.sessions.end")}<//>`}
     </li>`;
-  })}</ul>`;
+  })}</ul>
+  ${sessions.length > shown && html`<div class="row"><${Button} onClick=${() => setShown(shown * 4)}>${t("sidebar.showMore")}<//></div>`}`;
 }
 
 function method({ method: kind, provider }) {

@@ -10,6 +10,7 @@ from aiohttp import web
 from gatewayd.accounts.records import User
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.body import json_reply
+from gatewayd.http.public.accounts import sessions as session_routes
 from gatewayd.http.public.accounts.sessions import SessionRoutes
 from gatewayd.http.routes import Route, RouteAccess
 from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
@@ -55,6 +56,17 @@ async def test_everyone_lists_their_own(site: Site) -> None:
         "provider": "",
         "current": False,
     }
+
+
+async def test_pages(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_routes, "PAGE_SIZE", 2)
+    token = [await site.accounts.session(site.user) for _ in range(3)][-1]
+    everything = [each["id"] for each in await site.get_ok(OWN, token)]
+    pages = [await site.get_ok(f"{OWN}?page={number}", token) for number in (1, 2, 3)]
+    assert [[each["id"] for each in page] for page in pages] == [everything[:2], everything[2:], []]
+    theirs = await site.get_ok(f"/api/v1/users/{site.user.id}/sessions?page=2", site.admin)
+    assert [each["id"] for each in theirs] == everything[2:]
+    assert (await site.call("GET", f"{OWN}?page=0", token))[0] == 422
 
 
 async def test_one_ends_at_once_and_only_ones_own(site: Site, caplog: pytest.LogCaptureFixture) -> None:
