@@ -7,6 +7,7 @@ from gatewayd.assembly.accounts import AccountServices
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.edits import EditedChats, EditedMessages
+from gatewayd.chats.folder_paths import FolderPaths
 from gatewayd.chats.folders import ChatFolders
 from gatewayd.chats.interfaces import MessageStore
 from gatewayd.chats.overview import ChatOverview
@@ -98,7 +99,7 @@ def make_chats(
     tasks: TaskRegistry,
 ) -> ChatServices:
     """Return the services of stored chats."""
-    edited = EditedChats(stores.chats, deferred)
+    edited, folders = EditedChats(stores.chats, deferred), TortoiseFolders()
     chats = Chats(
         edited,
         stores.messages,
@@ -110,8 +111,8 @@ def make_chats(
         chats=chats,
         tags=ChatTags(edited, chats.access),
         sharing=ChatSharing(chats, edited),
-        transfer=ChatTransfer(chats, edited),
+        transfer=ChatTransfer(chats, edited, FolderPaths(folders, accounts.commits)),
         branches=ChatBranches(edited, stores.messages, chats.access, accounts.commits),
-        folders=ChatFolders(TortoiseFolders(), chats, edited, accounts.commits),
+        folders=ChatFolders(folders, chats, edited, accounts.commits),
         overview=ChatOverview(chats, TortoiseMessageSearch()),
     )

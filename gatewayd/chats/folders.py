@@ -100,7 +100,7 @@ class ChatFolders:
             updated_at=now,
             created_at=now,
         )
-        async with self._transactor.exclusive(_lock_name(actor)):
+        async with self._transactor.exclusive(lock_name(actor.user_id)):
             others = await self._store.list(actor.user_id)
             if len(others) >= MAX_FOLDERS:
                 raise GatewayError(
@@ -112,7 +112,7 @@ class ChatFolders:
 
     async def change(self, actor: Actor, folder_id: str, wanted: FolderFields) -> ChatFolder:
         """Rename a folder or merge members into its `meta` and `data`; return it. Errors as of `create`."""
-        async with self._transactor.exclusive(_lock_name(actor)):
+        async with self._transactor.exclusive(lock_name(actor.user_id)):
             folder = await self.get(actor, folder_id)
             changed = replace(
                 folder,
@@ -127,12 +127,12 @@ class ChatFolders:
 
         Raises conflict if it would be inside itself, otherwise as `create`.
         """
-        async with self._transactor.exclusive(_lock_name(actor)):
+        async with self._transactor.exclusive(lock_name(actor.user_id)):
             return await self._put(replace(await self.get(actor, folder_id), parent_id=parent_id or None))
 
     async def expand(self, actor: Actor, folder_id: str, *, is_expanded: bool) -> ChatFolder:
         """Store whether clients show the contents of a folder, and return it."""
-        async with self._transactor.exclusive(_lock_name(actor)):
+        async with self._transactor.exclusive(lock_name(actor.user_id)):
             return await self._put(replace(await self.get(actor, folder_id), is_expanded=is_expanded))
 
     async def remove(self, actor: Actor, folder_id: str, *, delete_contents: bool) -> None:
@@ -140,7 +140,7 @@ class ChatFolders:
 
         Chats that stay are outside folders then. Deletion of chats needs the permission chat.delete.
         """
-        async with self._transactor.exclusive(_lock_name(actor)):
+        async with self._transactor.exclusive(lock_name(actor.user_id)):
             gone = await self.subtree(actor, folder_id)
             chats, _ = await self._chats.find(actor, ChatQuery(folder_ids=gone))
             if chats and delete_contents:
@@ -154,7 +154,7 @@ class ChatFolders:
 
     async def place(self, actor: Actor, chat_id: str, folder_id: str | None) -> Record:
         """Move a chat into a folder, None for none, and return its record; `updated_at` stays."""
-        async with self._transactor.exclusive(_lock_name(actor)):
+        async with self._transactor.exclusive(lock_name(actor.user_id)):
             chat = await self._chats.access.get_changeable(actor, chat_id)
             if folder_id:
                 await self.get(actor, folder_id)
@@ -179,8 +179,9 @@ def _require(actor: Actor) -> None:
         require(actor, "features", "folders")
 
 
-def _lock_name(actor: Actor) -> str:
-    return f"folders:{actor.user_id}"
+def lock_name(user_id: str) -> str:
+    """Return the name of the lock that changes of the folders of a user hold."""
+    return f"folders:{user_id}"
 
 
 def _clean_object(value: Mapping[str, Any], name: str, limit: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.access import require_chat
+from gatewayd.chats.folder_paths import FOLDER_PATH, FolderPaths, ImportedPlaces, may_use_folders
 from gatewayd.chats.interfaces import ChatStore
 from gatewayd.chats.json_limits import check_json, invalid_field
 from gatewayd.chats.message_merge import new_chat
@@ -35,9 +36,12 @@ class ImportRecords(Protocol):
 class ChatTransfer:
     """Imports, exports and clones chats."""
 
-    def __init__(self, chats: Chats, store: ChatStore, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self, chats: Chats, store: ChatStore, folders: FolderPaths, clock: ids.Clock = ids.now
+    ) -> None:
         self._chats = chats
         self._store = store
+        self._folders = folders
         self._clock = clock
 
     async def take(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
@@ -46,7 +50,7 @@ class ChatTransfer:
         Parameters and errors are those of `check`. All records are checked before the first is stored, and
         readers find no chat before all are stored. A failed import leaves nothing; after a crash the next
         start deletes the leftovers. Other writers are not blocked. The same records imported twice make two
-        sets of chats.
+        sets of chats. Chats go into their folders, which are made before, if the actor may use folders.
         """
         made: list[Chat] = []
 
@@ -55,18 +59,26 @@ class ChatTransfer:
                 made.append(_without_contents(each))
                 yield each
 
-        await self.check(actor, forms, owner_id)
-        await self._store.add_all(collected(_parse_all(owner_id or actor.user_id, forms, self._clock())))
+        user_id, places = owner_id or actor.user_id, ImportedPlaces()
+        await self._check(actor, forms, owner_id, places)
+        if may_use_folders(actor):
+            await self._folders.make(user_id, places)
+        await self._store.add_all(collected(_parse_all(user_id, forms, self._clock(), places)))
         return made
 
     async def check(self, actor: Actor, forms: Any, owner_id: str | None = None) -> Sequence[Chat]:
         """Return the chats that an import would create, without storing them.
 
-        `forms` is `ImportRecords` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?,
-        "updated_at"?}`, the form that `give` exports. Needs the permission chat.import. Only administrators
-        may name another owner; others get forbidden. Raises invalid_request that names the bad member
-        (`chats.0.chat...`), and too_large.
+        `forms` is `ImportRecords` of `{"chat", "meta"?, "pinned"?, "archived"?, "created_at"?, "updated_at"?,
+        "folder_id"?, "folder_path"?}`, the form that `give` exports. Needs the permission chat.import. Only
+        administrators may name another owner; others get forbidden. Raises invalid_request that names the
+        bad member (`chats.0.chat...`), and too_large.
         """
+        return await self._check(actor, forms, owner_id, ImportedPlaces())
+
+    async def _check(
+        self, actor: Actor, forms: Any, owner_id: str | None, places: ImportedPlaces
+    ) -> Sequence[Chat]:
         require_chat(actor, "import")
         user_id = actor.user_id if owner_id is None else owner_id
         if user_id != actor.user_id and not actor.is_admin:
@@ -78,7 +90,7 @@ class ChatTransfer:
         if len(forms) > MAX_IMPORTED_CHATS:
             raise invalid_field("chats", f"there are more than {MAX_IMPORTED_CHATS}")
         made = []
-        async for each in _parse_all(user_id, forms, self._clock()):
+        async for each in _parse_all(user_id, forms, self._clock(), places):
             await self._store.check(each.messages)
             made.append(_without_contents(each))
         return made
@@ -90,19 +102,19 @@ class ChatTransfer:
     async def give(self, actor: Actor, chat_id: str) -> Record:
         """Return the record of a chat for export; needs the permission chat.export."""
         require_chat(actor, "export")
-        return await self._chats.get(actor, chat_id)
+        return await self._placed(await self._chats.get(actor, chat_id), {})
 
     async def give_all(self, actor: Actor, query: ChatQuery) -> AsyncIterator[Record]:
         """Return the records of the actor's own chats, one after the other; needs chat.export."""
         require_chat(actor, "export")
         found, _ = await self._chats.find(actor, query)
-        return self._records(found)
+        return self._exported(found)
 
     async def give_everything(self, actor: Actor, user_id: str | None = None) -> AsyncIterator[Record]:
         """Return the records of the chats of one user or of all; forbidden unless the actor may read them."""
         self._chats.access.require_all(actor)
         found, _ = await self._store.list(ChatQuery(user_id=user_id))
-        return self._records(found)
+        return self._exported(found)
 
     async def clone(self, actor: Actor, chat_id: str, title: str | None = None) -> Record:
         """Copy a chat that the actor may read into a new chat of the actor, and return the copy's record."""
@@ -116,6 +128,19 @@ class ChatTransfer:
         document["branchPointMessageId"] = record["chat"]["history"]["currentId"]
         return await self._chats.create(actor, document)
 
+    async def _exported(self, chats: Sequence[Chat]) -> AsyncIterator[Record]:
+        paths = dict[str, Mapping[str, Sequence[str]]]()
+        async for record in self._records(chats):
+            yield await self._placed(record, paths)
+
+    async def _placed(self, record: Record, paths: dict[str, Mapping[str, Sequence[str]]]) -> Record:
+        """Return a record with the names of its folders; `paths` keeps those of each user."""
+        owner = record["user_id"]
+        if record["folder_id"] and owner not in paths:
+            paths[owner] = await self._folders.of_user(owner)
+        path = paths[owner].get(record["folder_id"]) if record["folder_id"] else None
+        return {**record, FOLDER_PATH: path} if path else record
+
     async def _records(self, chats: Sequence[Chat]) -> AsyncIterator[Record]:
         for chat in chats:
             found = await self._chats.find_record(chat.id)
@@ -128,14 +153,16 @@ def _without_contents(new: NewChat) -> Chat:
     return replace(new.chat, head={}, meta={}, tags=tuple(sorted({tag.id for tag in new.tags})))
 
 
-async def _parse_all(user_id: str, forms: ImportRecords, now: int) -> AsyncIterator[NewChat]:
+async def _parse_all(
+    user_id: str, forms: ImportRecords, now: int, places: ImportedPlaces
+) -> AsyncIterator[NewChat]:
     position = 0
     async for form in forms.each():
-        yield await _parse(user_id, form, f"chats.{position}", now)
+        yield await _parse(user_id, form, f"chats.{position}", now, places)
         position += 1
 
 
-async def _parse(user_id: str, form: Any, where: str, now: int) -> NewChat:
+async def _parse(user_id: str, form: Any, where: str, now: int, places: ImportedPlaces) -> NewChat:
     if not isinstance(form, Mapping):
         raise invalid_field(where, "expected an object")
     meta = form.get("meta")
@@ -148,6 +175,7 @@ async def _parse(user_id: str, form: Any, where: str, now: int) -> NewChat:
         chat,
         pinned=_read_flag(form, "pinned", where),
         archived=_read_flag(form, "archived", where),
+        folder_id=places.of(form, where),
         meta={name: value for name, value in (meta or {}).items() if name != "tags"},
         created_at=created_at,
         updated_at=_read_time(form, "updated_at", where, created_at),

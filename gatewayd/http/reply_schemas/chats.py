@@ -143,6 +143,7 @@ def removed_branch() -> dict[str, Any]:
 
 def _chat_with(inner: Mapping[str, Any]) -> dict[str, Any]:
     return record(
+        {"folder_path": listed(TEXT)},
         id=TEXT,
         user_id=TEXT,
         title=TEXT,

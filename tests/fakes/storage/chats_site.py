@@ -7,6 +7,7 @@ from typing import Any
 
 from gatewayd.accounts.records import User
 from gatewayd.chats.branches import ChatBranches
+from gatewayd.chats.folder_paths import FolderPaths
 from gatewayd.chats.folders import ChatFolders
 from gatewayd.chats.overview import ChatOverview
 from gatewayd.chats.service import Chats
@@ -53,9 +54,10 @@ class ChatHouse:
         )
         self.tags = ChatTags(self.store, self.chats.access)
         self.sharing = ChatSharing(self.chats, self.store, clock)
-        self.transfer = ChatTransfer(self.chats, self.store, clock)
+        folders = MemoryFolders(self.state)
+        self.transfer = ChatTransfer(self.chats, self.store, FolderPaths(folders, commits, clock), clock)
         branches = ChatBranches(self.store, self.messages, self.chats.access, commits, clock)
-        self.folders = ChatFolders(MemoryFolders(self.state), self.chats, self.store, commits, clock)
+        self.folders = ChatFolders(folders, self.chats, self.store, commits, clock)
         overview = ChatOverview(self.chats, MemoryMessageSearch(self.state))
         self.services = ChatServices(
             self.chats, self.tags, self.sharing, self.transfer, branches, self.folders, overview

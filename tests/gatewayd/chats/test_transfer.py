@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gatewayd.accounts.records import Role
+from gatewayd.chats import folder_paths
+from gatewayd.chats.folders import FolderFields
 from gatewayd.chats.records import MAX_ITEMS, ChatQuery
 from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.time_slices import LoopPacer
 from tests.fakes.storage.chats_site import ChatHouse, document
+
+MAY_ALL = {"chat": {"import": True, "export": True}, "features": {"folders": True}}
 
 
 class Listed:
@@ -50,6 +55,57 @@ async def test_the_same_import_again_makes_other_chats_and_a_check_makes_none() 
     found, total = await house.chats.list(actor, ChatQuery())
     assert {chat.id for chat in made} == {chat["id"] for chat in found}
     assert total == 4
+
+
+async def test_chats_come_back_into_their_folders() -> None:
+    house = ChatHouse()
+    owner, other = [await house.accounts.actor(await house.accounts.add_user(name)) for name in ("a", "b")]
+    owner, other = (replace(each, permissions=MAY_ALL) for each in (owner, other))
+    work = await house.folders.create(owner, FolderFields(name="Work"))
+    year = await house.folders.create(owner, FolderFields(name="2024", parent_id=work.id))
+    await house.chats.create(owner, document(), year.id)
+    await house.chats.create(owner, document())
+    records = [record async for record in await house.transfer.give_all(owner, ChatQuery())]
+    assert sorted(record.get("folder_path", []) for record in records) == [[], ["Work", "2024"]]
+    await house.folders.create(other, FolderFields(name="work"))
+    await house.transfer.check(other, Listed(records))
+    assert len(await house.folders.list(other)) == 1
+    for actor in (other, other, owner):
+        made = await house.transfer.take(actor, Listed(records))
+        folders = {folder.id: folder for folder in await house.folders.list(actor)}
+        (placed,) = [folders[chat.folder_id] for chat in made if chat.folder_id]
+        assert (placed.name, folders[placed.parent_id or ""].name.lower()) == ("2024", "work")
+        assert len(folders) == 2
+    assert placed.id == year.id
+    without = replace(other, permissions={"chat": MAY_ALL["chat"]})
+    assert {chat.folder_id for chat in await house.transfer.take(without, Listed(records))} == {None}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["Work", [1], [""], ["a\x00"], ["x" * 10_000], ["a"] * 17, {"a": 1}],
+    ids=lambda path: str(path)[:9],
+)
+async def test_bad_folders(path: Any) -> None:
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    with pytest.raises(GatewayError) as caught:
+        await house.transfer.check(actor, Listed([{"chat": document(), "folder_path": path}]))
+    assert caught.value.param == "chats.0.folder_path"
+
+
+async def test_an_import_names_a_bounded_number_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_paths, "MAX_FOLDERS", 3)
+    house = ChatHouse()
+    actor = await house.accounts.actor(await house.accounts.add_user())
+    forms = [{"chat": document(), "folder_path": [name]} for name in "abc"]
+    assert len(await house.transfer.take(actor, Listed(forms))) == 3
+    for more in (["d"], ["a", "d"]):
+        with pytest.raises(GatewayError) as caught:
+            await house.transfer.take(actor, Listed([{**forms[0], "folder_path": more}]))
+        assert caught.value.kind is ErrorKind.TOO_LARGE
+    with pytest.raises(GatewayError, match="more than 3 folders"):
+        await house.transfer.check(actor, Listed([*forms, {**forms[0], "folder_path": ["d"]}]))
 
 
 async def test_a_large_message_is_refused_before_anything_is_stored() -> None:

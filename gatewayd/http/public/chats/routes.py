@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from gatewayd.chats.records import Tag
 from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.chats.tags import render_tag
 from gatewayd.chats.transfer import MAX_IMPORTED_CHATS
@@ -105,7 +106,9 @@ class StoredChatRoutes:
     async def import_all(self, request: web.Request) -> web.StreamResponse:
         """`{"chats": [{"chat", "meta"?, "pinned"?, "created_at"?, "updated_at"?, ...}]}` -> `[record]`.
 
-        All chats are imported, or none. 403 without the permission chat.import. Folders are ignored.
+        All chats are imported, or none. 403 without the permission chat.import. A chat goes into the folder
+        of its `folder_id`, or else of the names in `folder_path`, where missing folders are made; without
+        the permission features.folders it is in none.
         """
         form, members = await read_members(request, ImportBody, MAX_IMPORT_BYTES, IMPORTED, CHAT_LIMITS)
         made = await self._transfer.take(actor(request), form.chats if members is None else members)
@@ -231,7 +234,10 @@ class StoredChatRoutes:
 
     @answers(replies.chat)
     async def export(self, request: web.Request) -> web.StreamResponse:
-        """Answer the record in the format of `/import`; 403 without the permission chat.export."""
+        """Answer the record in the format of `/import`; 403 without the permission chat.export.
+
+        `folder_path` has the names of its folders, the outermost first; it is absent without one.
+        """
         return await large_reply(await self._transfer.give(actor(request), _id(request)))
 
     @answers(listed(replies.tag))
@@ -243,22 +249,27 @@ class StoredChatRoutes:
     async def add_tag(self, request: web.Request) -> web.StreamResponse:
         """`{"name"}` -> all tags of the chat."""
         form = await read_model(request, TagBody)
-        return json_reply(
-            list(map(render_tag, await self._tags.add(actor(request), _id(request), form.name)))
-        )
+        tags = await self._tags.add(actor(request), _id(request), form.name)
+        return await self._tagged(request, tags)
 
     @answers(listed(replies.tag))
     async def remove_tag(self, request: web.Request) -> web.StreamResponse:
         """`{"name"}` -> the remaining tags of the chat."""
         form = await read_model(request, TagBody)
         left = await self._tags.remove(actor(request), _id(request), form.name)
-        return json_reply(list(map(render_tag, left)))
+        return await self._tagged(request, left)
 
     @answers(TRUE)
     async def remove_tags(self, request: web.Request) -> web.StreamResponse:
         """Remove all tags of a chat; answers true."""
         await self._tags.remove(actor(request), _id(request))
+        await announce_chats(self._notify, actor(request).user_id, _id(request))
         return json_reply(data=True)
+
+    async def _tagged(self, request: web.Request, tags: Sequence[Tag]) -> web.StreamResponse:
+        # Only the owner of a chat may change it.
+        await announce_chats(self._notify, actor(request).user_id, _id(request))
+        return json_reply(list(map(render_tag, tags)))
 
     async def _changed(self, record: dict[str, Any]) -> web.StreamResponse:
         """Announce a new or changed chat to its owner, and answer its record."""

@@ -17,7 +17,7 @@ import {
 import { ChatRows } from "#app/sidebar/chat_rows";
 import { CHAT_TYPE, FOLDER_TYPE, startDrag, useDropPlace } from "#app/sidebar/dragging";
 import { folderRows, isInside } from "#app/sidebar/folder_tree";
-import { folderOf, folders, forgetFolder, listOf, loadMore } from "#app/sidebar/state";
+import { folderOf, folders, forgetList, listOf, loadMore } from "#app/sidebar/state";
 import { exportFolder } from "#app/sidebar/transfer";
 import { Button, Icon, IconButton } from "#app/ui/controls";
 import { Menu } from "#app/ui/menu";
@@ -52,7 +52,7 @@ function FolderRow({ folder, depth }) {
   useEffect(() => {
     if (!isOpen) return undefined;
     void loadMore(folder.id);
-    return () => forgetFolder(folder.id);
+    return () => forgetList(folder.id);
   }, [isOpen, folder.id]);
   const onKeyDown = (event) => {
     if (event.key === "F2") void renameFolder(folder);

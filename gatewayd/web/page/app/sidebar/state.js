@@ -2,7 +2,7 @@
  * What the sidebar lists: folders, pinned chats, the chats of open folders and all others, page by page. The lists
  * follow the events of the account, so that all tabs and devices show the same.
  */
-import { get } from "#app/core/api";
+import { get, post } from "#app/core/api";
 import { onEvent } from "#app/core/events";
 import { batch, signal } from "#app/core/html";
 
@@ -19,6 +19,10 @@ export const folders = signal([]);
 export const PINNED = "pinned";
 /** Name of the list of the chats outside folders that are not pinned. */
 export const LOOSE = "loose";
+/** Name of the list of the chats with the chosen tag. */
+export const TAGGED = "tagged";
+/** The tag whose chats are listed alone: {id, name}; null for none. */
+export const chosenTag = signal(null);
 /** The lists by their name, and those of open folders by the folder's id: {items, isDone, isLoading, error}. */
 const lists = signal({});
 /** Ids of the chats that are being answered. */
@@ -45,11 +49,23 @@ export function folderOf(chatId) {
   return found?.[0];
 }
 
-const isFolder = (name) => name !== PINNED && name !== LOOSE;
+const isFolder = (name) => ![PINNED, LOOSE, TAGGED].includes(name);
 
-function pageAddress(name, page) {
+function readPage(name, page) {
+  if (name === TAGGED) {
+    return post("/api/v1/chats/tags", { name: chosenTag.peek().name, skip: (page - 1) * PAGE_SIZE, limit: PAGE_SIZE });
+  }
   const paths = { [LOOSE]: "/api/v1/chats/", [PINNED]: "/api/v1/chats/pinned" };
-  return `${paths[name] ?? `/api/v1/chats/folder/${encodeURIComponent(name)}/list`}?page=${page}`;
+  return get(`${paths[name] ?? `/api/v1/chats/folder/${encodeURIComponent(name)}/list`}?page=${page}`);
+}
+
+/** Lists the chats with one tag alone, or all again. @param {{id: string, name: string} | null} tag */
+export function filterByTag(tag) {
+  batch(() => {
+    forgetList(TAGGED);
+    chosenTag.value = tag;
+  });
+  if (tag) void loadMore(TAGGED);
 }
 
 /** Reads the next page of a list. @param {string} name */
@@ -59,7 +75,9 @@ export async function loadMore(name) {
   setList(name, { ...before, isLoading: true, error: null });
   try {
     const page = Math.floor(before.items.length / PAGE_SIZE) + 1;
-    const found = await get(pageAddress(name, page));
+    const tag = chosenTag.peek();
+    const found = await readPage(name, page);
+    if (name === TAGGED && tag !== chosenTag.peek()) return;
     const now = peekList(name);
     const known = new Set(now.items.map((chat) => chat.id));
     const items = [...now.items, ...found.filter((chat) => !known.has(chat.id))];
@@ -76,12 +94,16 @@ async function refresh() {
   const found = await readFolders();
   const there = new Set(found.map((folder) => folder.id));
   const shown = Object.keys(lists.peek()).filter((name) => !isFolder(name) || there.has(name));
+  const tag = chosenTag.peek();
   const fresh = await Promise.all(shown.map((name) => freshList(name, ids)));
   batch(() => {
     folders.value = found;
     // A folder that was opened meanwhile has a list of its own.
-    const opened = Object.entries(lists.peek()).filter(([name]) => !shown.includes(name) && there.has(name));
-    lists.value = Object.fromEntries([...shown.map((name, place) => [name, fresh[place]]), ...opened]);
+    const opened = Object.entries(lists.peek()).filter(([name]) => !shown.includes(name) && (there.has(name) || name === TAGGED));
+    const read = shown.map((name, place) => [name, fresh[place]]);
+    // Another tag was chosen while this one was read.
+    const current = read.filter(([name]) => name !== TAGGED || tag === chosenTag.peek());
+    lists.value = Object.fromEntries([...current, ...opened]);
   });
 }
 
@@ -98,7 +120,7 @@ async function readFolders() {
 async function freshList(name, ids) {
   const before = peekList(name);
   const count = Math.min(Math.max(Math.ceil(before.items.length / PAGE_SIZE), 1), MAX_FRESH_PAGES);
-  const pages = await Promise.all(Array.from({ length: count }, (_, place) => get(pageAddress(name, place + 1))));
+  const pages = await Promise.all(Array.from({ length: count }, (_, place) => readPage(name, place + 1)));
   const first = pages.flat();
   const isDone = pages.at(-1).length < PAGE_SIZE;
   const fresh = new Map(first.map((chat) => [chat.id, chat]));
@@ -144,15 +166,15 @@ function retitle(chatId, title) {
   lists.value = Object.fromEntries(all.map(([name, list]) => [name, { ...list, items: renamed(list.items) }]));
 }
 
-/** Stops listing a folder that is closed. */
-export function forgetFolder(folderId) {
-  const { [folderId]: _, ...rest } = lists.peek();
+/** Stops listing a folder that is closed, for instance. @param {string} name of the list */
+export function forgetList(name) {
+  const { [name]: _, ...rest } = lists.peek();
   lists.value = rest;
 }
 
 function hear(event) {
   const { type, data, chat_id: chatId } = event;
-  if (type === "chat:list") refreshSoon(data?.chat_id ?? chatId);
+  if (type === "chat:list" || (type === "chat:tags" && chosenTag.peek())) refreshSoon(data?.chat_id ?? chatId);
   else if (type === "chat:title") {
     const title = typeof data === "string" ? data : data?.title;
     if (typeof title === "string") retitle(chatId, title);
@@ -174,6 +196,7 @@ export function followChats() {
     // What another account saw in this tab is not for this one.
     folders.value = [];
     active.value = new Set();
+    chosenTag.value = null;
     lists.value = { [PINNED]: EMPTY, [LOOSE]: { ...EMPTY, isLoading: true } };
   });
   void refreshNow();

@@ -11,10 +11,22 @@ import { moveFolder, placeChat } from "#app/sidebar/changes";
 import { ChatRows } from "#app/sidebar/chat_rows";
 import { CHAT_TYPE, FOLDER_TYPE, useDropPlace } from "#app/sidebar/dragging";
 import { FolderSection } from "#app/sidebar/folder_section";
-import { folderOf, folders, followChats, listOf, loadMore, LOOSE, PINNED, refreshNow } from "#app/sidebar/state";
+import {
+  chosenTag,
+  filterByTag,
+  folderOf,
+  folders,
+  followChats,
+  listOf,
+  loadMore,
+  LOOSE,
+  PINNED,
+  refreshNow,
+  TAGGED,
+} from "#app/sidebar/state";
 import { groupByTime } from "#app/sidebar/time_groups";
 import { UserMenu } from "#app/sidebar/user_menu";
-import { Button, Icon } from "#app/ui/controls";
+import { Button, Icon, IconButton } from "#app/ui/controls";
 import { ErrorNote, Skeleton } from "#app/ui/states";
 
 /** Distance to the end of the list, in pixels, at which more is read. */
@@ -77,10 +89,30 @@ function Lists() {
   const { isOver, handlers } = useDropPlace(drop);
   return html`<nav class="sidebar-lists ${isOver ? "drop-over" : ""}" aria-label=${t("sidebar.chatList")} ref=${scroller}
     onKeyDown=${moveInLists} ...${handlers}>
-    <${PinnedChats} />
-    <${FolderSection} />
-    <${LooseChats} scroller=${scroller} />
+    ${chosenTag.value
+      ? html`<${TaggedChats} tag=${chosenTag.value} />`
+      : html`<${PinnedChats} /><${FolderSection} /><${LooseChats} scroller=${scroller} />`}
   </nav>`;
+}
+
+const chooseTag = () => openModule(() => import("#app/sidebar/tag_filter"), "TagFilterDialog");
+
+/** The chats with one tag, wherever they are. */
+function TaggedChats({ tag }) {
+  const list = listOf(TAGGED);
+  const isEmpty = list.isDone && list.items.length === 0;
+  const title = t("sidebar.chatsWithTag", { name: tag.name });
+  return html`<section class="sidebar-section" aria-labelledby="sidebar-tagged">
+    <div class="sidebar-heading">
+      <h2 id="sidebar-tagged"><bdi>${title}</bdi></h2>
+      <${IconButton} icon="tag" label=${t("sidebar.filterByTag")} pressed=${true} onClick=${chooseTag} />
+      <${IconButton} icon="x" label=${t("sidebar.allChats")} onClick=${() => filterByTag(null)} />
+    </div>
+    <${ChatRows} chats=${list.items} label=${title} />
+    ${isEmpty && html`<p class="help sidebar-empty">${t("sidebar.nothingFound")}</p>`}
+    <${ErrorNote} error=${list.error} retry=${() => loadMore(TAGGED)} />
+    ${!list.isDone && html`<${Button} kind="plain" busy=${list.isLoading} onClick=${() => loadMore(TAGGED)}>${t("sidebar.showMore")}<//>`}
+  </section>`;
 }
 
 function PinnedChats() {
@@ -98,7 +130,8 @@ function LooseChats({ scroller }) {
   const isEmpty = list.isDone && list.items.length === 0 && listOf(PINNED).items.length === 0;
   const retry = list.items.length > 0 ? () => loadMore(LOOSE) : refreshNow;
   return html`<section class="sidebar-section" aria-labelledby="sidebar-chats">
-    <div class="sidebar-heading"><h2 id="sidebar-chats">${t("sidebar.chatList")}</h2></div>
+    <div class="sidebar-heading"><h2 id="sidebar-chats">${t("sidebar.chatList")}</h2>
+      <${IconButton} icon="tag" label=${t("sidebar.filterByTag")} onClick=${chooseTag} /></div>
     ${groupByTime(list.items).map(({ key, label, chats }) => html`<div key=${key} class="time-group">
       <h3>${label}</h3><${ChatRows} chats=${chats} label=${label} />
     </div>`)}
