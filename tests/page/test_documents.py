@@ -105,6 +105,14 @@ def test_a_folder_is_uploaded_with_its_paths_and_failures_are_explained(
     expect(page.get_by_role("navigation", name="Path").get_by_role("link")).to_have_text(
         ["Birds", "Guide", "owls"]
     )
+    page.go_back()
+    page.get_by_role("checkbox", name="Select broken.pdf").check()
+    chosen = page.get_by_role("region", name="Selected files")
+    expect(chosen.get_by_role("status")).to_have_text("1 file selected")
+    with page.expect_response(re.compile(r"/process$")) as answer:
+        chosen.get_by_role("button", name="Try failed ones again").click()
+    assert answer.value.status == 200
+    expect(chosen).to_have_count(0)
     # The same folder again: only what changed is sent.
     page.get_by_role("navigation", name="Path").get_by_role("link", name="Birds").click()
     uploads.get_by_role("button", name="Hide").click()
@@ -160,6 +168,19 @@ def test_files_are_renamed_moved_shown_and_removed(site: Site, page: Page) -> No
     pick(page, "Lakes", "Rename")
     page.get_by_role("textbox", name="Rename directory").fill("Ponds")
     page.keyboard.press("Enter")
+    store(site, collection_id, "owl.txt", "Owls hunt at night.")
+    store(site, collection_id, "crane.txt", "Cranes dance.")
+    page.reload()
+    table = page.get_by_role("table")
+    expect(table.get_by_role("checkbox")).to_have_count(3)
+    table.get_by_role("checkbox", name="Select all").check()
+    chosen = page.get_by_role("region", name="Selected files")
+    chosen.get_by_role("button", name="Remove files").click()
+    dialog = page.get_by_role("dialog", name="Remove files")
+    expect(dialog).to_contain_text("Taken out of the collection: 2 files.")
+    dialog.get_by_role("button", name="Remove files").click()
+    expect(table.get_by_role("checkbox")).to_have_count(1)
+    expect(chosen).to_have_count(0)
     page.get_by_role("link", name="Ponds").click()
     pick(page, "herons.txt", "Remove file")
     dialog = page.get_by_role("dialog", name="Remove file")

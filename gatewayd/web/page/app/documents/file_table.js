@@ -3,13 +3,14 @@
  */
 import { post } from "#app/core/api";
 import { confirmDialog, openDialog, promptDialog } from "#app/core/dialogs";
-import { html } from "#app/core/html";
+import { html, useState } from "#app/core/html";
 import { formatBytes, formatRelative, formatTime, t } from "#app/core/messages";
 import { Link } from "#app/core/router";
 import { me } from "#app/core/session";
 import { collectionPath, contentAddress, filePath, send } from "#app/documents/addresses";
 import { DirectoryPicker, DirectoryRemoval } from "#app/documents/directory_dialogs";
 import { openFile } from "#app/documents/file_dialog";
+import { FileSelection } from "#app/documents/file_selection";
 import { attempt } from "#app/ui/attempt";
 import { Button, Icon } from "#app/ui/controls";
 import { Menu } from "#app/ui/menu";
@@ -30,7 +31,12 @@ export function FileTable({ collection, list, page, query, onChange }) {
     { key: "time", label: t("documents.added"), cell: (row) => html`<${Added} of=${row.file ?? row.directory} />` },
     { key: "menu", label: t("documents.actions"), hideLabel: true, cell: (row) => html`<${RowMenu} row=${row} collection=${collection} onChange=${onChange} />` },
   ];
-  return html`<${Table} label=${t("documents.filesTab")} rows=${rows} columns=${columns} />`;
+  const [selected, setSelected] = useState(new Set());
+  const chosen = list.items.filter((file) => selected.has(file.id));
+  const selection = collection.write_access && { selected, onSelect: setSelected };
+  return html`<${FileSelection} collection=${collection} files=${chosen} clear=${() => setSelected(new Set())} onChange=${onChange} />
+    <${Table} label=${t("documents.filesTab")} rows=${rows} columns=${columns} ...${selection}
+      isSelectable=${(row) => Boolean(row.file)} rowName=${(row) => (row.file ?? row.directory).filename} />`;
 }
 
 function Added({ of }) {

@@ -11,11 +11,11 @@ import { language, t } from "#app/core/messages";
  *   columns: {key: string, label: string, cell?: (row: object) => unknown, sort?: (row: object) => string | number,
  *     numeric?: boolean, hideLabel?: boolean}[],
  *   selected?: Set<string>, onSelect?: (keys: Set<string>) => void, empty?: unknown,
- *   order?: {key: string, direction: 1 | -1} | null, onOrder?: (order: {key: string, direction: 1 | -1}) => void}} props
+ *   isSelectable?: (row: object) => boolean, order?: {key: string, direction: 1 | -1} | null, onOrder?: (order: {key: string, direction: 1 | -1}) => void}} props
  *   a column with `sort` sorts by what it returns; `rowName` names a row for screen readers; with `selected` rows have
- *   boxes to check; with `onOrder` the rows come in the order `order` already
+ *   boxes to check, those that `isSelectable` refuses have none; with `onOrder` the rows come in the order `order` already
  */
-export function Table({ label, rows, columns, rowKey = (row) => row.id, rowName = rowKey, selected, onSelect, empty,
+export function Table({ label, rows, columns, rowKey = (row) => row.id, rowName = rowKey, selected, onSelect, isSelectable, empty,
   order: given, onOrder }) {
   const [own, setOwn] = useState(null);
   const [order, setOrder] = onOrder ? [given, onOrder] : [own, setOwn];
@@ -31,13 +31,13 @@ export function Table({ label, rows, columns, rowKey = (row) => row.id, rowName 
     <table class="table">
       <caption class="hidden">${label}</caption>
       <thead><tr>
-        ${selected && html`<th class="select"><${SelectAll} rows=${rows} rowKey=${rowKey} selected=${selected} onSelect=${onSelect} /></th>`}
+        ${selected && html`<th class="select"><${SelectAll} rows=${isSelectable ? rows.filter(isSelectable) : rows} rowKey=${rowKey} selected=${selected} onSelect=${onSelect} /></th>`}
         ${columns.map((column) => html`<${Head} key=${column.key} column=${column} order=${order} setOrder=${setOrder} />`)}
       </tr></thead>
       <tbody>${shown.map((row) => html`<tr key=${rowKey(row)} class=${selected?.has(rowKey(row)) ? "selected" : ""}>
-        ${selected && html`<td class="select"><input type="checkbox" class="checkbox" checked=${selected.has(rowKey(row))}
-          aria-label=${t("common.selectRow", { name: rowName(row) })}
-          onChange=${(event) => select(rowKey(row), event.target.checked)} /></td>`}
+        ${selected && html`<td class="select">${(isSelectable?.(row) ?? true) && html`<input type="checkbox" class="checkbox"
+          checked=${selected.has(rowKey(row))} aria-label=${t("common.selectRow", { name: rowName(row) })}
+          onChange=${(event) => select(rowKey(row), event.target.checked)} />`}</td>`}
         ${columns.map((column) => html`<td key=${column.key} class=${classOf(column)}
           data-label=${column.hideLabel ? undefined : column.label}>${column.cell ? column.cell(row) : row[column.key]}</td>`)}
       </tr>`)}</tbody>
