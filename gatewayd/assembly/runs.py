@@ -18,7 +18,7 @@ from gatewayd.pipeline.runs.service import RunService
 from gatewayd.pipeline.tasks.background import BackgroundWork
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.settings import Settings
-from gatewayd.storage.response_ids import TortoiseResponseIds
+from gatewayd.storage.responses.ids import TortoiseResponseIds
 from gatewayd.tasks import TaskRegistry
 
 

@@ -18,6 +18,7 @@ TABLES: Final = (
     "gatewayd.storage.tables.documents",
     "gatewayd.storage.tables.chats",
     "gatewayd.storage.tables.plugins",
+    "gatewayd.storage.tables.responses",
 )
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}

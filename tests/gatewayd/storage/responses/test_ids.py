@@ -5,7 +5,7 @@ import pytest
 
 from gatewayd.pipeline.interfaces import ResponseIdStore
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.response_ids import TortoiseResponseIds
+from gatewayd.storage.responses.ids import TortoiseResponseIds
 from tests.fakes.storage.response_ids import MemoryResponseIds
 from tests.gatewayd.storage.conftest import ENGINES, make_location
 

@@ -1,0 +1,1 @@
+"""Stores of the Responses protocol: responses, and the ids of those that providers store."""
