@@ -1,0 +1,1 @@
+"""The Responses protocol for clients: converts requests to chat requests, and chat answers back; pure."""
