@@ -43,7 +43,8 @@ OVERFLOW_SENTENCES: Final = (
 _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _PARAM: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,127}")
 _OVERFLOW_CODES: Final = CODES[RefusalReason.TOO_LONG]
-_QUOTA_CODES: Final = CODES[RefusalReason.NO_CREDIT] & EXACT_CODES
+QUOTA_CODES: Final = CODES[RefusalReason.NO_CREDIT] & EXACT_CODES
+"""Codes of a provider that say that the credit is used up."""
 _KEY_CODES: Final = CODES[RefusalReason.KEY]
 
 
@@ -65,7 +66,7 @@ def parse_reported_failure(answer: object, sentence: str = "") -> ReportedFailur
         code = code or _word(_CODE, error.get("code"))
         param = param or _word(_PARAM, error.get("param"))
         kind = _word(_CODE, error.get("type"))
-        if kind in _OVERFLOW_CODES or (kind in _QUOTA_CODES and code not in _QUOTA_CODES):
+        if kind in _OVERFLOW_CODES or (kind in QUOTA_CODES and code not in QUOTA_CODES):
             code = kind
     if (code is not None and code.lower() in _OVERFLOW_CODES) or says_overflow(sentence):
         return ReportedFailure(OVERFLOW, param or "messages")
