@@ -77,7 +77,7 @@ class AnthropicSource:
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer a request in this protocol without conversion, except for the id of the model."""
         asked = self._requests.native(body, model, context, stream=False)
-        _, answer = await self._exchange.post(asked.path, asked.body, context, asked.headers)
+        _, answer = await self._exchange.post(asked.path, asked.body, context, asked.headers, is_native=True)
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
         answer.pop("event", None)
@@ -93,6 +93,7 @@ class AnthropicSource:
             lambda answer: message_events(answer, model.id),
             context,
             asked.headers,
+            is_native=True,
         )
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
 from collections.abc import Awaitable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 import orjson
 
@@ -15,6 +15,7 @@ from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.sources.refusals import ChangedRequest, RefusalMemory
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
@@ -60,13 +61,14 @@ class ProviderClient:
         self._json_headers = {**headers, "Content-Type": "application/json"}
         self._identity = config.identity
         self._native = native
+        self._refusals = RefusalMemory(config.name)
         self._client = client or open_client(
             config.timeouts, connections=config.connections, socket_path=config.socket_path
         )
 
     async def get(self, path: str) -> dict[str, Any] | list[Any]:
         """Return the JSON object or list at `path`, of at most MAX_LIST_BYTES."""
-        return (await self._read_whole(self._send("GET", path, None), MAX_LIST_BYTES))[1]
+        return (await self._read_whole(self._ask("GET", path, None), MAX_LIST_BYTES))[1]
 
     async def post(
         self,
@@ -74,12 +76,15 @@ class ProviderClient:
         body: Mapping[str, Any],
         context: CallContext | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        is_native: bool = False,
     ) -> tuple[bytes, dict[str, Any]]:
         """Send a JSON body and return the JSON object of the answer, as bytes and decoded.
 
-        `headers` are those of this request alone.
+        `headers` are those of this request alone. One that `is_native` is never changed after a refusal: its
+        caller reads it.
         """
-        sending = self._send("POST", path, body, context, headers)
+        sending = self._ask("POST", path, body, context, headers, learns=not is_native)
         raw, answer = await self._read_whole(sending, context=context)
         return raw, self._object(answer)
 
@@ -97,11 +102,19 @@ class ProviderClient:
         whole: ChunkFromCompletion | None = None,
         context: CallContext | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        is_native: bool = False,
     ) -> AnswerChunks:
-        """Return the chunks of the answer to a JSON body; awaiting the first one sends the request."""
+        """Return the chunks of the answer to a JSON body; awaiting the first one sends the request.
+
+        `headers` and `is_native` are as in `post`.
+        """
         fallback = None if whole is None else (whole, self._read_object)
         return AnswerChunks(
-            lambda: self._begin(path, body, context, headers), reader, self.failures, fallback
+            lambda: self._begin(path, body, context, headers, learns=not is_native),
+            reader,
+            self.failures,
+            fallback,
         )
 
     async def forward(
@@ -120,9 +133,7 @@ class ProviderClient:
         With `native` a refusal is raised with the provider's body as `NativeRefusalError`.
         """
         try:
-            response = await self._send(method, path, body, context)
-            if not 200 <= response.status < 300:
-                await self._refuse(response, native)
+            response = await self._ask(method, path, body, context, native=native)
             _pass_headers(response, context)
         except TransportError as error:
             raise self.failures.from_transport(error) from error
@@ -133,6 +144,43 @@ class ProviderClient:
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        context: CallContext | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        native: NativeProtocol | None = None,
+        learns: bool = True,
+    ) -> UpstreamResponse:
+        """Send a request and return the answer; a refusal raises.
+
+        With `learns` a request goes without the harmless fields that its model refused lately. If the
+        provider refuses another one, the request is sent once more without it.
+        """
+        learns = learns and body is not None
+        if learns and body is not None and self._refusals.has_learnt:
+            body = self._told(self._refusals.apply(path, body), context)
+        response = await self._send(method, path, body, context, headers)
+        if 200 <= response.status < 300:
+            return response
+        refusal = await self._read_refusal(response)
+        again = self._refusals.learn(path, body, response.status, refusal) if learns and body else None
+        if again is not None:
+            response = await self._send(method, path, self._told(again, context), context, headers)
+            if 200 <= response.status < 300:
+                return response
+            refusal = await self._read_refusal(response)
+        raise self._refused(response, refusal, native)
+
+    def _told(self, changed: ChangedRequest, context: CallContext | None) -> Mapping[str, Any]:
+        """Return a changed request, and add its sentences to the warnings."""
+        if context is not None:
+            context.warnings.extend(changed.sentences)
+        return changed.body
 
     async def _send(
         self,
@@ -160,7 +208,7 @@ class ProviderClient:
             response = await sending
             try:
                 if not 200 <= response.status < 300:
-                    await self._refuse(response)
+                    raise self._refused(response, await self._read_refusal(response))
                 _pass_headers(response, context)
                 raw = await response.read(limit)
             finally:
@@ -171,11 +219,15 @@ class ProviderClient:
         except FramingError as error:
             raise self.failures.broken(str(error)) from error
 
-    async def _refuse(self, response: UpstreamResponse, native: NativeProtocol | None = None) -> NoReturn:
+    async def _read_refusal(self, response: UpstreamResponse) -> bytes:
         try:
-            refusal = await _read_start(response, MAX_REFUSAL_BYTES)
+            return await _read_start(response, MAX_REFUSAL_BYTES)
         finally:
             response.close()
+
+    def _refused(
+        self, response: UpstreamResponse, refusal: bytes, native: NativeProtocol | None = None
+    ) -> GatewayError:
         passed = passed_headers(response.raw_headers)
         error = self.failures.from_answer(response.status, response.headers, refusal, passed)
         native = native or self._native
@@ -183,13 +235,13 @@ class ProviderClient:
         is_own = response.status >= 400 and error.provider_code != RefusalReason.KEY
         is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
         if native is None or not is_own or is_page or len(refusal) >= MAX_REFUSAL_BYTES:
-            raise error
+            return error
         if native is NativeProtocol.ANTHROPIC and not refusal.lstrip().startswith(b"{"):
             # Programs of that protocol expect JSON.
-            raise error
+            return error
         content_type = response.headers.get("Content-Type", "")
         body = self.failures.redacted_text(refusal)
-        raise NativeRefusalError(error, RefusedAnswer(native, response.status, content_type, body))
+        return NativeRefusalError(error, RefusedAnswer(native, response.status, content_type, body))
 
     def _object(self, answer: object) -> dict[str, Any]:
         if not isinstance(answer, dict):
@@ -200,11 +252,15 @@ class ProviderClient:
         return answer
 
     async def _begin(
-        self, path: str, body: Mapping[str, Any], context: CallContext | None, headers: Mapping[str, str]
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        context: CallContext | None,
+        headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        learns: bool = True,
     ) -> UpstreamResponse:
-        response = await self._send("POST", path, body, context, headers)
-        if not 200 <= response.status < 300:
-            await self._refuse(response)
+        response = await self._ask("POST", path, body, context, headers, learns=learns)
         if media_type(response) == "text/html":
             response.close()
             raise self.failures.from_answer(response.status, response.headers, b"<")

@@ -1,0 +1,150 @@
+"""Changes the harmless fields of a request that a provider refused; pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.completions.json_access import as_mapping, as_sequence
+
+LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Fields of the longest answer, which are clamped or renamed but never left out."""
+
+NESTED: Final = frozenset({"strict", "cache_control"})
+"""Harmless fields of tools and parts, left out wherever they stand."""
+
+HARMLESS: Final = frozenset(
+    {"temperature", "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty"}
+    | {
+        "repetition_penalty",
+        "repeat_penalty",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "seed",
+        "random_seed",
+    }
+    | {"reasoning_effort", "effort", "verbosity", "store", "metadata", "user", "service_tier"}
+    | {"parallel_tool_calls", "stream_options", "safety_identifier", "prompt_cache_key"}
+    | {"prompt_cache_options", "prompt_cache_retention", "betas", "enable_thinking", "thinking_budget"}
+    | {"chat_template_kwargs", "include", "truncation"}
+    | NESTED
+)
+"""Fields that a request may lose."""
+
+EFFORT_HOLDERS: Final = ("output_config", "reasoning")
+"""Objects with a word of effort, in the Anthropic and in the Responses protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedField:
+    """A field to change before the request is sent again.
+
+    `value` is the refused value as text, None for any. `rename` is the field's other name, `limit` its
+    maximum, `replacement` the value to send, with `beside_tools` in every request that has tools; without any
+    of them the field is left out.
+    """
+
+    name: str
+    value: str | None = None
+    rename: str = ""
+    limit: int = 0
+    replacement: str = ""
+    beside_tools: bool = False
+
+
+def has_field(body: Mapping[str, Any], name: str) -> bool:
+    """Return whether a request has a field that may change."""
+    if name in LIMITS:
+        return body.get(name) is not None
+    if name not in HARMLESS:
+        return False
+    if name in NESTED:
+        return _has_nested(body, name)
+    if name == "effort":
+        return any("effort" in as_mapping(body.get(holder)) for holder in EFFORT_HOLDERS)
+    return name in body
+
+
+def change_field(body: dict[str, Any], field: RefusedField) -> bool:
+    """Change one field of a request, a copy; return whether it was changed."""
+    name = field.name
+    if field.beside_tools:
+        is_wanted = bool(body.get("tools")) and body.get(name) != field.replacement
+        body.update({name: field.replacement} if is_wanted else {})
+        return is_wanted
+    if not has_field(body, name) or (field.value is not None and value_key(body.get(name)) != field.value):
+        return False
+    if field.limit:
+        is_over = type(body[name]) is int and body[name] > field.limit
+        body[name] = field.limit if is_over else body[name]
+        return is_over
+    if field.rename:
+        value = body.pop(name)
+        body.setdefault(field.rename, value)
+    elif field.replacement:
+        body[name] = field.replacement
+    else:
+        _drop(body, name)
+    return True
+
+
+def value_key(value: object) -> str:
+    """Return a short text for a value; the same one for equal values."""
+    return f"{value!r:.100}"
+
+
+def _drop(body: dict[str, Any], name: str) -> None:
+    if name in NESTED:
+        _drop_nested(body, name)
+    elif name == "effort":
+        for holder in EFFORT_HOLDERS:
+            if "effort" in as_mapping(body.get(holder)):
+                body[holder] = _without(body[holder], "effort")
+    else:
+        del body[name]
+
+
+def _has_nested(body: Mapping[str, Any], name: str) -> bool:
+    return any(name in holder for holder in _holders(body))
+
+
+def _holders(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a request that may have one of the nested fields."""
+    for tool in as_sequence(body.get("tools")):
+        yield as_mapping(tool)
+        yield as_mapping(as_mapping(tool).get("function"))
+    for block in as_sequence(body.get("system")):
+        yield as_mapping(block)
+    for message in as_sequence(body.get("messages")):
+        for part in as_sequence(as_mapping(message).get("content")):
+            yield as_mapping(part)
+
+
+def _drop_nested(body: dict[str, Any], name: str) -> None:
+    if isinstance(body.get("tools"), list):
+        body["tools"] = [_without_nested(tool, name) for tool in body["tools"]]
+    if isinstance(body.get("system"), list):
+        body["system"] = [_without(block, name) for block in body["system"]]
+    if isinstance(body.get("messages"), list) and name == "cache_control":
+        body["messages"] = [_without_marks(message, name) for message in body["messages"]]
+
+
+def _without_marks(message: Any, name: str) -> Any:
+    content = as_mapping(message).get("content")
+    return (
+        {**message, "content": [_without(part, name) for part in content]}
+        if isinstance(content, list)
+        else message
+    )
+
+
+def _without_nested(tool: Any, name: str) -> Any:
+    tool = _without(tool, name)
+    function = as_mapping(as_mapping(tool).get("function"))
+    return {**tool, "function": _without(function, name)} if function else tool
+
+
+def _without(value: Any, name: str) -> Any:
+    if not isinstance(value, dict) or name not in value:
+        return value
+    return {key: member for key, member in value.items() if key != name}

@@ -1,0 +1,165 @@
+"""Reads which harmless field of a request a provider refused, and what to do about it; pure.
+
+Harmless are fields without which the answer is still an answer to the request: never messages, tools or a
+schema. The shapes of refusals are those of OpenAI, Azure, Anthropic, Fireworks, Groq, Cerebras, Gemini, xAI,
+Kimi, DashScope, Mistral and LM Studio.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gatewayd.completions.deltas import error_message_in
+from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.dialects.providers.field_changes import (
+    LIMITS,
+    NESTED,
+    RefusedField,
+    has_field,
+    value_key,
+)
+from gatewayd.dialects.providers.reasoning_wish import fit_effort
+from gatewayd.dialects.providers.rules import EFFORTS
+
+MAX_EXAMINED_CHARACTERS: Final = 4_000
+"""Maximum number of characters of a refusal that are searched for names of fields."""
+
+MAX_FIELDS: Final = 8
+"""Maximum number of fields that one refusal is taken to name."""
+
+_WORD: Final = r"[`'\"\u2018\u2019\u201c\u201d]?([A-Za-z_][\w.\[\]-]{0,99})[`'\"\u2018\u2019\u201c\u201d]?"
+_QUOTED: Final = r"[`'\"\u2018\u201c]([A-Za-z_][\w.\[\]-]{0,99})[`'\"\u2019\u201d]"
+
+_NAMES: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_QUOTED} and {_QUOTED} cannot both be",
+        rf"unrecognized request arguments? supplied: {_WORD}",
+        rf"unknown name {_QUOTED}",
+        rf"not permitted, field: {_QUOTED}",
+        rf"property {_QUOTED} is unsupported",
+        rf"(?:unsupported|unrecognized|unknown|unexpected) (?:parameter|field|argument|value|key)s?:?"
+        rf" {_WORD}",
+        rf"does not support (?:the )?(?:parameter|argument|field) {_WORD}",
+        rf"argument not supported(?: on this model)?: {_WORD}",
+        rf"{_WORD}: extra inputs are not permitted",
+        rf"extra inputs are not permitted:? {_QUOTED}",
+        rf"{_QUOTED} (?:is|are) (?:deprecated|unsupported|not (?:supported|allowed|enabled|permitted))",
+        r"\b([a-z_]{3,40}) is not (?:enabled|supported) (?:for|with|by) this model",
+        r"\binvalid ([a-z_]{3,40}): only .{1,80} (?:is|are) allowed",
+        r"\bparameter\.([a-z_]{3,40}) must be",
+        rf"does not (?:accept|support|take) {_QUOTED}",
+    )
+)
+"""Where a sentence names the field, the surest first."""
+
+_LIMIT: Final = re.compile(
+    r"\[\s*1\s*,\s*(\d{1,9})\s*\]"
+    r"|at most (\d{1,9})"
+    r"|> (\d{1,9}), which is the maximum"
+    r"|less than or equal to [`'\"]?(\d{1,9})"
+    r"|max(?:imum)?(?: value| allowed| limit)?(?: is| of|:|=)? [`'\"]?(\d{1,9})",
+    re.IGNORECASE,
+)
+_LIMIT_FIELD: Final = re.compile("|".join(LIMITS[::-1]))
+_VALUE_ONLY: Final = re.compile(
+    r"unsupported value|does not support '|only .{1,80} (?:is|are) allowed|must be one of|invalid value", re.I
+)
+_SUPPORTED: Final = re.compile(
+    r"supported values are:?([^.]{1,200})|must be one of:?([^.]{1,200})", re.IGNORECASE
+)
+_TOOLS_WITH_EFFORT: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_INDEX: Final = re.compile(r"\[[^\]]*\]")
+
+
+def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[RefusedField]:
+    """Return the harmless fields of `body` that a refusal names.
+
+    `text` is the body of the refusal, `answer` the same as JSON, or None.
+    """
+    sentence = (error_message_in(answer) or text)[:MAX_EXAMINED_CHARACTERS]
+    if _TOOLS_WITH_EFFORT.search(sentence):
+        return [RefusedField("reasoning_effort", replacement="none", beside_tools=True)]
+    limited = _limited(sentence, body)
+    if limited is not None:
+        return [limited]
+    found: dict[str, RefusedField] = {}
+    for path in _paths(answer, sentence):
+        name = field_of(path)
+        if name not in found and has_field(body, name):
+            field = _refused(name, sentence, body)
+            if field is not None:
+                found[name] = field
+        if len(found) >= MAX_FIELDS:
+            break
+    return list(found.values())
+
+
+def field_of(path: str) -> str:
+    """Return the name of the field that a path ends in, in snake_case.
+
+    "" stands for a path into messages or a schema.
+    """
+    parts = [part for part in _INDEX.sub("", path).split(".") if part and not part.isdecimal()]
+    if not parts:
+        return ""
+    name = _CAMEL.sub(r"_\1", parts[-1]).lower()
+    if name in NESTED or len(parts) == 1 or parts in (["output_config", "effort"], ["reasoning", "effort"]):
+        return name
+    return name if parts[0] in {"body", "parameter", "generation_config"} else ""
+
+
+def _refused(name: str, sentence: str, body: Mapping[str, Any]) -> RefusedField | None:
+    if name in LIMITS:
+        other = "max_tokens" if name == "max_completion_tokens" else "max_completion_tokens"
+        is_renamed = name != "max_output_tokens" and other not in body
+        return RefusedField(name, rename=other) if is_renamed else None
+    value = value_key(body.get(name)) if name in body and _VALUE_ONLY.search(sentence) else None
+    if name == "reasoning_effort" and value is not None:
+        word = _supported_word(sentence, body[name])
+        if word:
+            return RefusedField(name, value, replacement=word)
+    return RefusedField(name, value)
+
+
+def _supported_word(sentence: str, given: object) -> str:
+    match = _SUPPORTED.search(sentence)
+    if match is None or not isinstance(given, str):
+        return ""
+    words = set(re.findall(r"[a-z]+", (match[1] or match[2]).lower()))
+    word = fit_effort(given, tuple(known for known in EFFORTS if known in words))
+    return "" if word in (None, given) else str(word)
+
+
+def _limited(sentence: str, body: Mapping[str, Any]) -> RefusedField | None:
+    """Return the clamp for a sentence about the longest answer."""
+    if not ("token" in sentence and _LIMIT_FIELD.search(sentence)):
+        return None
+    name = next((known for known in LIMITS if type(body.get(known)) is int), "")
+    match = _LIMIT.search(sentence)
+    if not name or match is None:
+        return None
+    limit = int(next(group for group in match.groups() if group))
+    return RefusedField(name, limit=limit) if 0 < limit < body[name] else None
+
+
+def _paths(answer: object, sentence: str) -> Iterator[str]:
+    outer = as_mapping(answer[0] if isinstance(answer, list) and answer else answer)
+    inner = as_mapping(outer.get("error"))
+    for error in (inner, outer):
+        if isinstance(error.get("param"), str):
+            yield error["param"]
+    details = [outer.get("detail"), as_mapping(outer.get("message")).get("detail"), inner.get("detail")]
+    for detail in (item for items in details for item in as_sequence(items)):
+        where = as_sequence(as_mapping(detail).get("loc"))
+        if where:
+            yield ".".join(map(str, where[:20]))
+    for detail in as_sequence(inner.get("details")):
+        for violation in as_sequence(as_mapping(detail).get("fieldViolations")):
+            name = as_mapping(violation).get("field")
+            if isinstance(name, str):
+                yield name
+    for pattern in _NAMES:
+        for match in pattern.finditer(sentence):
+            yield match[match.lastindex or 1]

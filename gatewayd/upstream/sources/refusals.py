@@ -1,0 +1,121 @@
+"""Remembers which harmless fields the models of a provider refused; later requests go without them."""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from gatewayd.dialects.providers.field_changes import RefusedField, change_field
+from gatewayd.dialects.providers.refused_fields import read_refusal
+
+log = logging.getLogger(__name__)
+
+LEARNT_SECONDS: Final = 3600.0
+"""How long a refusal is remembered."""
+
+MAX_LEARNT_MODELS: Final = 1_000
+"""Maximum number of models of a provider with remembered refusals; the oldest is forgotten."""
+
+MAX_LEARNT_FIELDS: Final = 32
+"""Maximum number of remembered refusals of a model; the oldest is forgotten."""
+
+REFUSED_STATUSES: Final = frozenset({400, 422})
+"""Statuses of a refusal that may name a field."""
+
+ADAPTED_PATHS: Final = frozenset({"/chat/completions", "/responses", "/v1/messages"})
+"""Paths whose requests are changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRequest:
+    """A request after the remembered refusals, with a sentence for each change."""
+
+    body: Mapping[str, Any]
+    sentences: tuple[str, ...] = ()
+
+
+class RefusalMemory:
+    """The refusals of one provider, by the model that `body["model"]` names."""
+
+    def __init__(self, provider: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._provider = provider
+        self._clock = clock
+        self._learnt: OrderedDict[str, OrderedDict[tuple[str, str | None], tuple[RefusedField, float]]] = (
+            OrderedDict()
+        )
+
+    @property
+    def has_learnt(self) -> bool:
+        """Whether any refusal is remembered."""
+        return bool(self._learnt)
+
+    def apply(self, path: str, body: Mapping[str, Any]) -> ChangedRequest:
+        """Return the request without what its model refused lately; the same body if there is nothing."""
+        if not self._learnt or path not in ADAPTED_PATHS:
+            return ChangedRequest(body)
+        known = self._learnt.get(_model_of(body))
+        if known is None:
+            return ChangedRequest(body)
+        now = self._clock()
+        for key in [key for key, (_, until) in known.items() if until <= now]:
+            del known[key]
+        if not known:
+            del self._learnt[_model_of(body)]
+        return self._change(body, [field for field, _ in known.values()])
+
+    def learn(self, path: str, body: Mapping[str, Any], status: int, refusal: bytes) -> ChangedRequest | None:
+        """Return the request to send once more after a refusal, and remember why; None if there is none."""
+        if status not in REFUSED_STATUSES or path not in ADAPTED_PATHS:
+            return None
+        fields = read_refusal(_json_in(refusal), refusal[:65_536].decode("utf-8", "replace"), body)
+        if not fields:
+            return None
+        changed = self._change(body, fields)
+        if not changed.sentences:
+            return None
+        model = _model_of(body)
+        known = self._learnt.setdefault(model, OrderedDict())
+        self._learnt.move_to_end(model)
+        until = self._clock() + LEARNT_SECONDS
+        for field in fields:
+            known[(field.name, field.value)] = (field, until)
+        while len(known) > MAX_LEARNT_FIELDS:
+            known.popitem(last=False)
+        while len(self._learnt) > MAX_LEARNT_MODELS:
+            self._learnt.popitem(last=False)
+        for sentence in changed.sentences:
+            log.warning(
+                "request sent again: %s", sentence, extra={"source": self._provider, "model": f"{model:.256}"}
+            )
+        return changed
+
+    def _change(self, body: Mapping[str, Any], fields: list[RefusedField]) -> ChangedRequest:
+        changed = dict(body)
+        sentences = tuple(self._tell(field) for field in fields if change_field(changed, field))
+        return ChangedRequest(changed, sentences) if sentences else ChangedRequest(body)
+
+    def _tell(self, field: RefusedField) -> str:
+        reason = f"provider {self._provider!r} refused it"
+        if field.limit:
+            return f"changed {field.name} to {field.limit}: {reason}"
+        if field.rename:
+            return f"renamed {field.name} to {field.rename}: {reason}"
+        if field.replacement:
+            return f"changed {field.name} to {field.replacement!r}: {reason}"
+        return f"left out {field.name}: {reason}"
+
+
+def _model_of(body: Mapping[str, Any]) -> str:
+    model = body.get("model")
+    return model if isinstance(model, str) else ""
+
+
+def _json_in(refusal: bytes) -> object:
+    try:
+        return orjson.loads(refusal)
+    except orjson.JSONDecodeError:
+        return None

@@ -1,0 +1,158 @@
+"""Tests for gatewayd.upstream.sources.refusals, and of sources that are refused a harmless field."""
+
+import logging
+
+import orjson
+import pytest
+
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.factory import open_source
+from gatewayd.upstream.sources.refusals import (
+    LEARNT_SECONDS,
+    MAX_LEARNT_FIELDS,
+    MAX_LEARNT_MODELS,
+    RefusalMemory,
+)
+from tests.fakes.providers.strict.base import Body, StrictProvider, StrictRefusalError, openai_error
+from tests.fakes.providers.upstream import json_reply
+
+PATH = "/chat/completions"
+MODEL = Model("m", "m", "openai", "acme", "m")
+BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "seed": 3, "user": "ada"}
+
+
+def refusal_of(name: str) -> bytes:
+    return orjson.dumps(openai_error(f"Unrecognized request argument supplied: {name}"))
+
+
+def refuse_seed(body: Body) -> None:
+    if "seed" in body:
+        raise StrictRefusalError(400, openai_error("Unrecognized request argument supplied: seed"))
+
+
+class Clock:
+    """A clock that is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_was_refused_is_left_out_for_an_hour_for_that_model_only() -> None:
+    clock = Clock()
+    memory = RefusalMemory("acme", clock)
+    assert memory.apply(PATH, BODY).body is BODY
+    again = memory.learn(PATH, BODY, 400, refusal_of("seed"))
+    assert again is not None
+    assert again.body == {name: value for name, value in BODY.items() if name != "seed"}
+    assert again.sentences == ("left out seed: provider 'acme' refused it",)
+    clock.now = LEARNT_SECONDS - 1
+    assert memory.apply(PATH, BODY) == again
+    assert memory.apply("/embeddings", BODY).body is BODY
+    assert memory.apply(PATH, {**BODY, "model": "other"}).sentences == ()
+    assert memory.apply(PATH, again.body).sentences == ()
+    clock.now = LEARNT_SECONDS + 1
+    assert memory.apply(PATH, BODY).body is BODY
+    assert not memory.has_learnt
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+def test_other_statuses_teach_nothing(status: int) -> None:
+    assert RefusalMemory("acme").learn(PATH, BODY, status, refusal_of("seed")) is None
+
+
+@pytest.mark.parametrize(
+    "refusal", [b"", b"\xff", b"{", b"null", refusal_of("messages"), refusal_of("top_k")]
+)
+def test_refusals_without_a_harmless_field_teach_nothing(refusal: bytes) -> None:
+    assert RefusalMemory("acme").learn(PATH, BODY, 400, refusal) is None
+
+
+def test_the_memory_is_bounded() -> None:
+    memory = RefusalMemory("acme")
+    for number in range(MAX_LEARNT_MODELS + 5):
+        memory.learn(PATH, {**BODY, "model": f"m{number}"}, 400, refusal_of("seed"))
+    assert memory.apply(PATH, {**BODY, "model": "m0"}).sentences == ()
+    assert memory.apply(PATH, {**BODY, "model": f"m{MAX_LEARNT_MODELS}"}).sentences != ()
+    text = "Unsupported value: 'temperature' does not support {} with this model."
+    for number in range(MAX_LEARNT_FIELDS + 5):
+        body = {**BODY, "temperature": number}
+        refused = orjson.dumps(openai_error(text.format(number), param="temperature"))
+        assert memory.learn(PATH, body, 400, refused) is not None
+    assert memory.apply(PATH, {**BODY, "temperature": 0}).sentences == ()
+    assert memory.apply(PATH, {**BODY, "temperature": MAX_LEARNT_FIELDS}).sentences != ()
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+async def test_a_request_is_sent_once_more(is_stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async with StrictProvider(refuse_seed) as provider:
+        source = open_source(ProviderConfig("acme", SourceKind.OPENAI, provider.base_url))
+        contexts = [CallContext("r1", "u1"), CallContext("r2", "u1")]
+        with caplog.at_level(logging.WARNING):
+            for context in contexts:
+                if is_stream:
+                    chunks = [chunk async for chunk in source.stream(dict(BODY), MODEL, context)]
+                    assert b"Hello." in b"".join(chunk.raw or b"" for chunk in chunks)
+                else:
+                    await source.complete(dict(BODY), MODEL, context)
+        await source.close()
+    assert [context.warnings for context in contexts] == [["left out seed: provider 'acme' refused it"]] * 2
+    assert [asked.refusal is not None for asked in provider.requests] == [True, False, False]
+    assert [record.message for record in caplog.records] == [
+        "request sent again: left out seed: provider 'acme' refused it"
+    ]
+
+
+async def test_a_request_is_sent_only_once_more(fake) -> None:
+    fake.script(
+        *(
+            json_reply(openai_error(f"Unrecognized request argument supplied: {name}"), 400)
+            for name in ("seed", "user")
+        )
+    )
+    source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url))
+    with pytest.raises(GatewayError, match="supplied: user"):
+        await source.complete(dict(BODY), MODEL, CallContext("r1", "u1"))
+    context = CallContext("r2", "u1")
+    await source.complete(dict(BODY), MODEL, context)
+    await source.close()
+    assert [set(request.json) & {"seed", "user"} for request in fake.requests] == [
+        {"seed", "user"},
+        {"user"},
+        {"user"},
+    ]
+    assert len(context.warnings) == 1
+
+
+async def test_responses_and_converted_messages_learn_and_native_messages_do_not(fake) -> None:
+    refused = {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "temperature: Extra inputs are not permitted"},
+    }
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "temperature": 1, "max_tokens": 5}
+    source = open_source(ProviderConfig("acme", SourceKind.ANTHROPIC, fake.base_url))
+    context = CallContext("r1", "u1")
+    fake.script(json_reply(refused, 400))
+    await source.complete(dict(body), MODEL, context)
+    assert context.warnings == ["left out temperature: provider 'acme' refused it"]
+    native = CallContext("r2", "u1")
+    fake.script(json_reply(refused, 400))
+    with pytest.raises(GatewayError):
+        await source.complete_message(dict(body), MODEL, native)
+    await source.close()
+    assert native.warnings == []
+    assert ["temperature" in request.json for request in fake.requests] == [True, False, True]
+    openai = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url))
+    fake.script(
+        json_reply(openai_error("Unknown parameter: 'seed'.", param="seed"), 400), json_reply({"id": "r"})
+    )
+    answer = await openai.forward("POST", "/responses", {"model": "m", "input": "Hi", "seed": 1}, context)
+    assert answer.status == 200
+    await answer.aclose()
+    await openai.close()
+    assert "seed" not in fake.requests[-1].json
