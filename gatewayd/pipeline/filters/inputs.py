@@ -1,7 +1,7 @@
 """Applies records and filters to requests outside of the chat pipeline, such as embeddings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import Candidate
@@ -33,12 +33,16 @@ class FilteredRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestCaller:
-    """The caller, with the HTTP facts for plugins; `source` restricts the request to one provider."""
+    """The caller, with the HTTP facts for plugins; `source` restricts the request to one provider.
+
+    Sentences of the source about parts of the request that it leaves out or changes are added to `warnings`.
+    """
 
     actor: Actor
     request_id: str = ""
     facts: FactsReader | None = field(default=None, compare=False)
     source: str = ""
+    warnings: list[str] = field(default_factory=list, compare=False)
 
 
 class InputFilters:
@@ -75,7 +79,9 @@ class InputFilters:
             routed = candidates[0].model
             if routed.id != model.id:
                 asked = self._apply_record(conversion, asked, routed, caller.actor)
-        context = context_of(caller.actor, caller.request_id, scope=request.scope)
+        context = replace(
+            context_of(caller.actor, caller.request_id, scope=request.scope), warnings=caller.warnings
+        )
         return FilteredRequest(asked, candidates, context, tuple(chain.streams))
 
     async def alters_requests(self, model_id: str) -> bool:

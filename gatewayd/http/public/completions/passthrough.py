@@ -73,14 +73,15 @@ class ForwardingRoutes:
         finally:
             if first is None:
                 await answer.aclose()
-        return _Opened(answer, first)
+        return _Opened(answer, first, body.warning_headers(caller.warnings))
 
 
 class _Opened(NamedTuple):
-    """An answer, and its first bytes."""
+    """An answer, its first bytes, and the header with what was left out of its request."""
 
     answer: ForwardedAnswer
     first: bytes
+    headers: dict[str, str]
 
 
 async def _send_opened(
@@ -95,7 +96,8 @@ async def _send_opened(
                 ErrorKind.UPSTREAM_FAILED,
                 "cannot forward the answer: the request asked for a stream, and the provider sent none",
             )
-        reply = begun or await open_stream(request, {"Content-Type": content_type}, answer.status)
+        headers = {**opened.headers, "Content-Type": content_type}
+        reply = begun or await open_stream(request, headers, answer.status)
         if is_stream:
             await _send_events(request, reply, opened.first, answer)
         else:

@@ -1,24 +1,158 @@
-"""Tests for gatewayd.upstream.sources.model_rules, and of a source over a strict provider."""
+"""Tests for gatewayd.upstream.sources.model_rules, and of sources over strict providers."""
 
 import logging
+from collections.abc import Sequence
+
+import orjson
+import pytest
 
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
+from gatewayd.dialects.providers.rules import CONVERTED_RULES, NO_RULES, Protocol
+from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources import model_rules
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.model_rules import ModelRules
+from gatewayd.upstream.sources.openai import OpenAiSource
+from tests.fakes.providers.client_requests import CLIENTS, is_converted, request_of
+from tests.fakes.providers.strict import makers, openai
+from tests.fakes.providers.strict.base import Check, StrictProvider
 
 MODEL = Model("m", "m", "openai", "acme", "m")
+STAND_INS: Sequence[tuple[str, str, Sequence[Check]]] = [
+    *(("openai", model, openai.checks(model)) for model in openai.FAMILIES if not model.startswith("gpt-6")),
+    *((maker, model, [check]) for maker, models in makers.MAKERS.items() for model, check in models.items()),
+]
+ENGINES = {"vllm": "vllm", "llamacpp": "llamacpp", "ollama": "library", "lmstudio": "organization_owner"}
 
 
-def test_a_warning_is_told_always_and_logged_once(monkeypatch, caplog) -> None:
+def rules(
+    base_url: str = "http://acme.test", kind: SourceKind = SourceKind.OPENAI, **more: object
+) -> ModelRules:
+    return ModelRules(ProviderConfig("acme", kind, base_url, **more))  # type: ignore[arg-type]
+
+
+def named(model_id: str, listed: dict | None = None, **more: object) -> Model:
+    return Model(model_id, model_id, "x", "acme", model_id, detail={"openai": listed or {}}, **more)  # type: ignore[arg-type]
+
+
+def test_a_warning_is_told_always_and_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(
         model_rules, "adapt", lambda body, rules, is_converted: ({"changed": True}, ["left out x"])
     )
-    rules = ModelRules(ProviderConfig("acme", SourceKind.OPENAI, "http://acme.test"))
     contexts = [CallContext("r1", "u1"), CallContext("r2", "u1")]
+    chosen = rules()
     with caplog.at_level(logging.WARNING):
         for context in contexts:
-            assert rules.adapt({"x": 1}, MODEL, context) == {"changed": True}
+            assert chosen.adapt({"x": 1}, MODEL, context) == {"changed": True}
     assert [context.warnings for context in contexts] == [["left out x"], ["left out x"]]
     assert [record.message for record in caplog.records] == ["request changed: left out x"]
+
+
+@pytest.mark.parametrize(
+    ("maker", "model", "checks"), STAND_INS, ids=lambda value: value if isinstance(value, str) else ""
+)
+async def test_no_client_is_refused_by_a_strict_provider(
+    maker: str, model: str, checks: Sequence[Check]
+) -> None:
+    """A stand-in that lists its models under the name of an engine needs no setting."""
+    owned_by = ENGINES.get(maker, "strict")
+    async with StrictProvider(*checks, models=[model], owned_by=owned_by) as provider:
+        config = ProviderConfig(
+            "acme", SourceKind.OPENAI, provider.base_url, maker="" if maker in ENGINES else maker
+        )
+        source = OpenAiSource(config)
+        (found,) = await source.list_models()
+        for client in CLIENTS:
+            context = CallContext("r1", "u1", is_converted=is_converted(client))
+            body = request_of(client, model)
+            if "tools" in body and model in {"gpt-5.4", "gpt-5.5", "gpt-5.6-sol"}:
+                # These go to Responses as soon as they have tools.
+                body = {name: value for name, value in body.items() if name not in {"tools", "tool_choice"}}
+            if body.get("stream"):
+                async for _ in source.stream(body, found, context):
+                    pass
+            else:
+                await source.complete(body, found, context)
+        await source.close()
+    assert provider.refused == []
+    assert len(provider.answered) == len(CLIENTS)
+
+
+def test_rules_are_worked_out_once_for_a_model() -> None:
+    chosen = rules("https://api.openai.com/v1")
+    model = named("gpt-5")
+    assert chosen.of(model) is chosen.of(model)
+    assert chosen.of(named("gpt-5", {"x": 1})).title == "gpt-5"
+    assert rules().of(named("llama")) is NO_RULES
+    assert rules().of(named("llama")) is not CONVERTED_RULES
+
+
+def test_remembered_rules_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_rules, "MAX_REMEMBERED_MODELS", 3)
+    chosen = rules()
+    for number in range(10):
+        chosen.of(named(f"m{number}"))
+    assert len(chosen._chosen) <= 3
+
+
+def test_the_family_of_a_record_goes_before_the_id() -> None:
+    chosen = rules("https://acme.openai.azure.com")
+    assert chosen.of(named("prod")).title == "Azure"
+    assert chosen.of(named("prod", family="gpt-5.2")).title == "gpt-5.2 and 5.3"
+
+
+def test_live_lists_go_before_tables_and_settings_before_those_and_records_last() -> None:
+    listed = {
+        "id": "claude-opus-4-6",
+        "max_input_tokens": 1_000_000,
+        "max_tokens": 5_000,
+        "capabilities": {
+            "effort": {"supported": True, "low": {"supported": True}, "max": {"supported": False}},
+            "thinking": {
+                "supported": True,
+                "types": {"enabled": {"supported": True}, "adaptive": {"supported": False}},
+            },
+        },
+    }
+    changes = orjson.dumps({"max_output_tokens": 300}).decode()
+    more = {"base_url": "https://api.anthropic.com", "kind": SourceKind.ANTHROPIC}
+    live = rules(**more).of(named("claude-opus-4-6", listed))
+    assert (live.efforts, live.thinking_types, live.max_output) == (("low",), ("enabled", "disabled"), 5_000)
+    set_by = rules(**more, rules=(("claude-*", changes), ("other*", "{}"))).of(
+        named("claude-opus-4-6", listed)
+    )
+    assert set_by.max_output == 300
+    recorded = named("claude-opus-4-6", listed, rules={"max_output_tokens": 7, "protocol": "responses"})
+    last = rules(**more, rules=(("claude-*", changes),)).of(recorded)
+    assert (last.max_output, last.protocol) == (7, Protocol.RESPONSES)
+    with pytest.raises(GatewayError, match=r"meta\.provider_rules\.drop"):
+        rules().of(named("x", rules={"drop": 7}))
+
+
+@pytest.mark.parametrize(
+    ("listed", "dropped", "efforts"),
+    [
+        ({"supported_parameters": ["temperature", "reasoning"]}, {"seed", "top_k", "stop"}, ("none",)),
+        ({"supported_parameters": ["seed"]}, {"temperature"}, ()),
+        ({"supported_parameters": "seed"}, set(), ("none",)),
+        ({"supported_parameters": [7, None]}, {"temperature"}, ()),
+        ({}, set(), ("none",)),
+    ],
+)
+def test_what_the_list_of_openrouter_tells(listed: dict, dropped: set[str], efforts: tuple[str, ...]) -> None:
+    found = rules("https://openrouter.ai/api/v1").of(named("acme/x", listed))
+    assert dropped <= found.dropped
+    assert "temperature" in found.dropped or "temperature" not in dropped
+    assert (found.efforts or ())[: len(efforts)] == efforts
+    limited = rules("https://openrouter.ai/api/v1").of(
+        named("acme/x", {**listed, "top_provider": {"max_completion_tokens": 9}})
+    )
+    assert limited.max_output == 9
+
+
+@pytest.mark.parametrize("limit", [0, -1, True, "9", 10**12, None])
+def test_odd_limits_of_a_list_are_not_believed(limit: object) -> None:
+    assert rules().of(named("m", {"max_completion_tokens": limit})).max_output == 0
