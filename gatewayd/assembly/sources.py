@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
+import orjson
+
 from gatewayd.assembly.tool_servers import identity_headers
 from gatewayd.builtin_model.source import BuiltinModel
 from gatewayd.builtin_model.weights import find_weights
@@ -103,6 +105,7 @@ def managed_config(provider: ManagedProvider, settings: Settings, index: int = 0
         base_url=provider.base_url,
         key=provider.key or None,
         prefix=provider.prefix,
+        rules=_rules_of(provider.name, settings),
         models=provider.models,
         index=index,
         connection_type=provider.connection_type or None,
@@ -117,6 +120,15 @@ def managed_config(provider: ManagedProvider, settings: Settings, index: int = 0
     )
 
 
+def _rules_of(name: str, settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Return the rules for a provider: patterns of models, each with its changes as JSON, in their order."""
+    return tuple(
+        (rule.model, orjson.dumps(rule.changes, option=orjson.OPT_SORT_KEYS).decode())
+        for rule in settings.provider_rules
+        if rule.provider in {"", name}
+    )
+
+
 def _provider_config(provider: Provider, index: int, settings: Settings) -> ProviderConfig:
     return ProviderConfig(
         name=provider.name,
@@ -125,6 +137,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         key=provider.key.get_secret_value() or None,
         prefix=provider.prefix,
         maker=provider.maker,
+        rules=_rules_of(provider.name, settings),
         models=tuple(provider.models),
         denied_betas=tuple(provider.denied_betas),
         index=index,

@@ -50,6 +50,13 @@ def _provider_names(settings: Settings) -> FoundProblems:
         yield "providers", f"cannot use the provider name {name!r} twice"
 
 
+def _ruled_providers(settings: Settings) -> FoundProblems:
+    known = {provider.name for _, provider in settings.listed_providers()}
+    for name in (rule.provider for rule in settings.provider_rules):
+        if name and name not in known:
+            yield "provider_rules", f"no provider of the settings has the name {name!r} of provider_rules"
+
+
 def _identity_providers(settings: Settings) -> FoundProblems:
     yield from problems_of(settings)
 
@@ -212,6 +219,10 @@ PROBLEMS: Final = (
 """Checks that refuse the configuration."""
 
 WARNINGS: Final = (
+    SettingsCheck(
+        ("provider_rules", "providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"),
+        _ruled_providers,
+    ),
     SettingsCheck(("oauth_auto_redirect", "enable_login_form", "enable_password_auth"), _lone_redirect),
     SettingsCheck(("env", "host"), _exposed_documentation),
     SettingsCheck(("enable_initial_admin_signup", "host"), _initial_sign_up),

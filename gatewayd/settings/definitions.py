@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from gatewayd.settings.fields import CATEGORIES
 from gatewayd.settings.oauth import OAuthProvider
+from gatewayd.settings.provider_rules import ProviderRule
 from gatewayd.settings.providers import Provider
 from gatewayd.settings.settings_model import Settings
 from gatewayd.settings.types import ExpectedValue
@@ -22,12 +23,14 @@ FILE_SUFFIX: Final = "_FILE"
 # Names that other programs use too: `ENV_FILE` without the prefix is rarely meant for this daemon.
 _COMMON: Final = frozenset({"ENV", "HOST", "PORT"})
 TABLES: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
-    {"providers": Provider, "oauth_providers": OAuthProvider}
+    {"providers": Provider, "provider_rules": ProviderRule, "oauth_providers": OAuthProvider}
 )
 """The settings that are a list of tables, with the model of one table; only files can set them."""
 
-TABLE_SECRETS: Final = MappingProxyType({"providers": "key", "oauth_providers": "client_secret"})
-"""The key of each table with a secret, which `KEY_file` or `KEY_credential` may replace."""
+TABLE_SECRETS: Final = MappingProxyType(
+    {"providers": "key", "provider_rules": "", "oauth_providers": "client_secret"}
+)
+"""The key of each table with a secret, which `KEY_file` or `KEY_credential` may replace; "" for none."""
 
 # `SCIM_TOKEN_FILE` is the variable of the setting `scim_token_file`.
 _NO_FILE: Final = frozenset({"scim_token"})

@@ -31,7 +31,18 @@ _OAUTH_PROVIDERS: Final = """\
 #client_secret_credential = "example-secret"
 """
 
-_TABLES: Final = {"providers": _PROVIDERS, "oauth_providers": _OAUTH_PROVIDERS}
+_PROVIDER_RULES: Final = """\
+#[[provider_rules]]
+#model = "gpt-oss-*"
+#efforts = ["low", "medium", "high"]
+#drop = ["parallel_tool_calls"]
+"""
+
+_TABLES: Final = {
+    "providers": _PROVIDERS,
+    "provider_rules": _PROVIDER_RULES,
+    "oauth_providers": _OAUTH_PROVIDERS,
+}
 
 _COMMENT_WIDTH: Final = 98
 _MANUAL_WIDTH: Final = 78

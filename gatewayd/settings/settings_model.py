@@ -33,6 +33,7 @@ from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
+from gatewayd.settings.provider_rules import ProviderRule
 from gatewayd.settings.providers import Provider, from_ollama_list, from_openai_lists
 from gatewayd.settings.retrieval import RetrievalFields
 from gatewayd.settings.signin import SignInFields
@@ -264,6 +265,13 @@ class Settings(
     )
     providers: Annotated[tuple[Provider, ...], types.ExpectedValue("[[providers]] tables")] = setting(
         reload(PROVIDERS), (), "Further providers, one table each; only files can set them."
+    )
+    provider_rules: Annotated[tuple[ProviderRule, ...], types.ExpectedValue("[[provider_rules]] tables")] = (
+        setting(
+            reload(PROVIDERS),
+            (),
+            "Changes of what requests to providers may contain, one table each; only files can set them.",
+        )
     )
     models_cache_ttl: types.Seconds = setting(
         restart(PROVIDERS), 30.0, "Time for which the model list of a provider is cached.", ge=0

@@ -105,8 +105,8 @@ def family_of(kind: str, host: str, model_id: str, record_family: str = "", make
     """
     name = canonical_name(record_family or model_id)
     serving = maker or maker_of_host(host)
-    if not serving and kind == "anthropic":
-        serving = "anthropic"
+    if not serving and kind in {"anthropic", "azure"}:
+        serving = kind
     return Family(serving, name, origin_of(name))
 
 

@@ -10,6 +10,8 @@ what was here before
 .Sh B
 .\\" begin providers
 .\\" end providers
+.\\" begin provider_rules
+.\\" end provider_rules
 .\\" begin oauth_providers
 .\\" end oauth_providers
 .Sh C

@@ -7,8 +7,9 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.records import Grant, Model, ModelRecord
+from gatewayd.catalog.records import RULES, Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
+from gatewayd.dialects.providers.changes import check_changes
 from gatewayd.errors import not_found
 from gatewayd.http import body
 from gatewayd.http.audit import note_change
@@ -154,6 +155,8 @@ class PublicModelRoutes:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Store a record and answer it."""
         form = await body.read_model(request, ModelBody)
+        if form.meta.get(RULES) is not None:
+            check_changes(form.meta[RULES], f"meta.{RULES}")
         record = ModelRecord(
             id=form.id,
             user_id=actor(request).user_id,

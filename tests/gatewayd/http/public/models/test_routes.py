@@ -189,3 +189,28 @@ async def test_only_clients_of_the_messages_dialect_get_its_shape() -> None:
         assert "display_name" not in plain["data"][0]
         missing = await client.get("/v1/models/nope", headers=bearer("admin"))
         assert (await missing.json())["error"]["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize(
+    ("meta", "param"),
+    [
+        ({"family": "gpt-5.2", "provider_rules": {"drop": ["seed"], "efforts": ["low"]}}, None),
+        ({"provider_rules": None}, None),
+        ({"family": 7}, "meta.family"),
+        ({"family": "x" * 257}, "meta.family"),
+        ({"provider_rules": []}, "meta.provider_rules"),
+        ({"provider_rules": {"odd": 1}}, "meta.provider_rules"),
+        ({"provider_rules": {"drop": "seed"}}, "meta.provider_rules.drop"),
+        ({"provider_rules": {"ranges": {"temperature": [[0], 1]}}}, "meta.provider_rules.ranges"),
+    ],
+)
+async def test_family_and_rules_of_a_record(meta: dict[str, Any], param: str | None) -> None:
+    async with listing() as client:
+        reply = await client.post(
+            "/api/v1/models/create", json={"id": "b", "meta": meta}, headers=bearer("admin")
+        )
+        answer = await reply.json()
+        if param is None:
+            assert (reply.status, answer["meta"]) == (200, meta)
+        else:
+            assert (reply.status, answer["error"]["param"]) == (400, param)
