@@ -29,6 +29,7 @@ from gatewayd.dialects.anthropic import source as anthropic_source
 from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.dialects.ollama import options as ollama_options
 from gatewayd.dialects.ollama import source as ollama_source
+from gatewayd.dialects.providers import formats, message_request, reasoning_wish
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.control import stored_chats
@@ -48,6 +49,7 @@ from gatewayd.upstream.sources import failures, message_requests, provider_clien
 from tests.fakes.http.samples_models import MODEL_PATHS
 from tests.fakes.providers.conversions import KINDS, TABLES, converting
 from tests.fakes.providers.noted_json import note
+from tests.write_provider_rules import update as with_provider_rules
 
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
 TAGS = {"chat", "embeddings", "forwarding", "models", "runtime"}
@@ -139,6 +141,11 @@ SENTENCES = [
     f"counts as {message_builder.PART_CHARACTERS}",
     f"of a stream {limits.MAX_LINE_BYTES // 2**20} MiB",
     blocks.INVALID_INPUT,
+    f"below {reasoning_wish.MEDIUM_BUDGET} tokens is low",
+    f"below {reasoning_wish.HIGH_BUDGET} medium",
+    f"one of over {formats.MAX_SCHEMA_BYTES // 1024} KiB is left out",
+    f"at most {message_request.MAX_CACHE_BLOCKS} blocks with cache_control",
+    f"at least {message_request.MIN_BUDGET} tokens",
 ]
 
 
@@ -369,3 +376,7 @@ LIMITS = {
 
 def test_every_limit_of_bodies_and_answers_is_in_the_page() -> None:
     assert {label: int(number) for label, number in rows("limits")} == LIMITS
+
+
+def test_the_tables_of_provider_rules_are_those_of_the_code() -> None:
+    assert with_provider_rules(PAGE) == PAGE, "it is out of date: run python -m tests.write_provider_rules"

@@ -17,6 +17,9 @@ MAX_CACHE_BLOCKS: Final = 4
 MIN_BUDGET: Final = 1024
 """Minimum thinking budget in tokens."""
 
+MIN_THINKING_TOP_P: Final = 0.95
+"""Minimum `top_p` beside thinking."""
+
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 
 FORCED: Final = frozenset({"any", "tool"})
@@ -144,12 +147,12 @@ def _adapt_sampling(request: Body, rules: Rules, warnings: list[str]) -> None:
 
 
 def _goes_with_thinking(name: str, request: Mapping[str, Any]) -> bool:
-    if name == "temperature":
-        return bool(request[name] == 1)
+    """Return whether a field stays beside thinking; top_p does not stay beside a temperature that does."""
     value = request[name]
-    return (
-        name == "top_p" and isinstance(value, int | float) and value >= 0.95 and "temperature" not in request
-    )
+    if name == "temperature":
+        return bool(value == 1)
+    is_high = isinstance(value, int | float) and value >= MIN_THINKING_TOP_P
+    return name == "top_p" and is_high and request.get("temperature") != 1
 
 
 def _limit(request: Body, rules: Rules, warnings: list[str]) -> None:
