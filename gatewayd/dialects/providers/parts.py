@@ -19,7 +19,7 @@ NO_PICTURE: Final = "[a picture that this model cannot be shown]"
 def adapt_messages(body: Body, rules: Rules, warnings: list[str]) -> Body:
     """Return the request with other messages, or itself if none changes."""
     given = body.get("messages")
-    if not isinstance(given, list):
+    if not isinstance(given, list) or not any(_is_concerned(message, rules) for message in given):
         return body
     messages = [_adapt_message(message, rules, warnings) for message in given]
     if all(new is old for new, old in zip(messages, given, strict=True)):
@@ -27,15 +27,23 @@ def adapt_messages(body: Body, rules: Rules, warnings: list[str]) -> Body:
     return {**body, "messages": messages}
 
 
+def _is_concerned(message: Any, rules: Rules) -> bool:
+    """Return False for a message that no rule is about, as most are."""
+    if not isinstance(message, dict):
+        return False
+    role = message.get("role")
+    if role in INSTRUCTION_ROLES:
+        return bool(rules.instructions) and role != rules.instructions
+    return isinstance(message.get("content"), list)
+
+
 def _adapt_message(message: Any, rules: Rules, warnings: list[str]) -> Any:
     if not isinstance(message, dict):
         return message
-    if rules.instructions and message.get("role") in INSTRUCTION_ROLES:
-        if message["role"] == rules.instructions:
-            return message
-        return {**message, "role": rules.instructions}
+    if message.get("role") in INSTRUCTION_ROLES:
+        return {**message, "role": rules.instructions} if rules.instructions else message
     content = message.get("content")
-    if rules.images is ImageForm.ANY or not isinstance(content, list):
+    if not isinstance(content, list):
         return message
     parts = [_adapt_part(part, rules, warnings) for part in content]
     if all(new is old for new, old in zip(parts, content, strict=True)):
@@ -49,8 +57,9 @@ def _adapt_part(part: Any, rules: Rules, warnings: list[str]) -> Any:
     image = part.get("image_url")
     url = image if isinstance(image, str) else as_mapping(image).get("url")
     is_address = isinstance(url, str) and url.startswith(("http://", "https://"))
-    if rules.images is ImageForm.DATA and not is_address:
-        return part
+    if rules.images is ImageForm.ANY or (rules.images is ImageForm.DATA and not is_address):
+        # Some clients write the address as a text, which few makers take.
+        return {**part, "image_url": {"url": image}} if isinstance(image, str) else part
     what = "pictures" if rules.images is ImageForm.NONE else "addresses of pictures"
     sentence = f"left out {what}: {rules.title} does not take them"
     if sentence not in warnings:

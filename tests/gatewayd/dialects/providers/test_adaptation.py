@@ -218,7 +218,8 @@ def test_pictures() -> None:
     body = {"messages": [{"role": "user", "content": [address, data, odd, "text", address]}]}
     changed, warnings = adapt(body, Rules(title="X", images=ImageForm.DATA))
     gone = {"type": "text", "text": NO_PICTURE}
-    assert changed["messages"][0]["content"] == [gone, data, odd, "text", gone]
+    whole = {"type": "image_url", "image_url": {"url": data["image_url"]}}
+    assert changed["messages"][0]["content"] == [gone, whole, odd, "text", gone]
     assert warnings == ["left out addresses of pictures: X does not take them"]
     changed, warnings = adapt(body, Rules(title="X", images=ImageForm.NONE))
     assert changed["messages"][0]["content"] == [gone, gone, gone, "text", gone]
