@@ -1,5 +1,7 @@
 """Facts about a request that the middleware stores for the handlers."""
 
+from typing import Final
+
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
@@ -20,6 +22,15 @@ FORGED_HEADERS: web.RequestKey[frozenset[str]] = web.RequestKey("forged_headers"
 FAILURE: web.RequestKey[GatewayError] = web.RequestKey("failure", GatewayError)
 # The stream whose head is sent, so that no other reply can follow.
 STARTED: web.RequestKey[web.StreamResponse] = web.RequestKey("started", web.StreamResponse)
+
+CLIENT_ID_HEADERS: Final = {
+    f"claude_code_{name}_id": f"x-claude-code-{name.replace('_', '-')}-id"
+    for name in ("session", "agent", "parent_agent")
+}
+"""Headers with the ids of a client's session and agents, by the name of their field in the log."""
+
+MAX_CLIENT_ID_CHARACTERS: Final = 100
+"""Maximum number of characters of such an id in the log."""
 
 
 def find_actor(request: web.Request) -> Actor | None:
@@ -57,6 +68,16 @@ def client_address(request: web.Request) -> str:
     """Return the client address of a request, as trusted proxies report it."""
     address: str = request.get(CLIENT) or request.remote or ""
     return address
+
+
+def client_fields(request: web.Request) -> dict[str, str]:
+    """Return the ids that Claude Code sends with a request, as fields of a line of the log."""
+    found = {}
+    for field, name in CLIENT_ID_HEADERS.items():
+        value = request.headers.get(name)
+        if value is not None:
+            found[field] = value[:MAX_CLIENT_ID_CHARACTERS]
+    return found
 
 
 def base_url(request: web.Request) -> str:

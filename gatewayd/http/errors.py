@@ -7,12 +7,13 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
+from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE
 from gatewayd.catalog.interfaces import NativeRefusalError
 from gatewayd.completions.refusal_reasons import HOPELESS, RefusalReason, reason_of
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED
+from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED, client_fields
 from gatewayd.http.responses.fast_response import ChunkedReply
 from gatewayd.http.responses.provider_headers import error_headers
 from gatewayd.http.routes import RouteDialect
@@ -58,6 +59,9 @@ ANTHROPIC_REASONS: Final[dict[RefusalReason, tuple[int, str]]] = {
     RefusalReason.NO_CREDIT: (402, "billing_error"),
     RefusalReason.OVERLOADED: (529, "overloaded_error"),
 }
+
+# Dialects of programs that call models.
+PROGRAM_DIALECTS: Final = frozenset({RouteDialect.OPENAI, RouteDialect.ANTHROPIC, RouteDialect.OLLAMA})
 
 # Codes of requests that are refused before their body is read.
 UNREAD_CODES: Final = frozenset(
@@ -183,10 +187,16 @@ def render(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> 
     return reply
 
 
-def from_http_exception(error: web.HTTPException) -> GatewayError:
-    """Translate the exceptions that aiohttp raises itself: unknown route, wrong method, body too large."""
+def from_http_exception(
+    error: web.HTTPException, dialect: RouteDialect = RouteDialect.NATIVE
+) -> GatewayError:
+    """Translate the exceptions that aiohttp raises itself: unknown route, wrong method, body too large.
+
+    An unknown route in a dialect of programs has the code that a missing endpoint of a provider has.
+    """
     if error.status == 404:
-        return GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
+        code = MISSING_ENDPOINT_CODE if dialect in PROGRAM_DIALECTS else "route_not_found"
+        return GatewayError(ErrorKind.NOT_FOUND, "Not Found", code=code)
     if error.status == 405:
         return GatewayError(ErrorKind.INVALID_REQUEST, "Method Not Allowed", code="method_not_allowed")
     if error.status == 413:
@@ -211,7 +221,7 @@ async def guard(
         if error.kind is ErrorKind.INTERNAL:
             log_internal(request, error, f"request failed: {error.full_message}", route=route)
     except web.HTTPException as error:
-        failure = from_http_exception(error)
+        failure = from_http_exception(error, dialect)
         allowed = error.headers.get("Allow")
     except Exception as error:  # noqa: BLE001 - last handler of unknown failures
         if isinstance(error, ConnectionError) and is_gone(request):
@@ -225,7 +235,8 @@ async def guard(
     request[FAILURE] = failure
     status = status_of(failure, dialect)
     if failure.kind is not ErrorKind.INTERNAL:
-        extra = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
+        fields = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
+        extra = {**fields, **client_fields(request)}
         log.log(_level_of(status), "request refused: %s", failure.full_message, extra=extra)
     begun: web.StreamResponse | None = request.get(STARTED)
     if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
@@ -246,7 +257,7 @@ def log_refused(request: web.Request, words: str, error: GatewayError) -> None:
     if error.kind is ErrorKind.INTERNAL:
         log_internal(request, error, f"{words}: {error.full_message}")
         return
-    extra = {"request_id": request[REQUEST_ID], "kind": error.kind.value}
+    extra = {"request_id": request[REQUEST_ID], "kind": error.kind.value, **client_fields(request)}
     log.log(_level_of(status_of(error)), "%s: %s", words, error.full_message, extra=extra)
 
 
@@ -258,7 +269,7 @@ def log_broken(request: web.Request, error: GatewayError) -> None:
     log.warning(
         "stream broke: %s",
         error.full_message,
-        extra={"request_id": request[REQUEST_ID], "kind": error.kind.value},
+        extra={"request_id": request[REQUEST_ID], "kind": error.kind.value, **client_fields(request)},
     )
 
 
@@ -272,6 +283,7 @@ def log_internal(request: web.Request, error: Exception, words: str, **extra: ob
     is_traced = traces is None or traces.wants(error)
     cause = None if is_traced else type(root_cause_of(error)).__qualname__
     fields = {"request_id": request[REQUEST_ID], "kind": ErrorKind.INTERNAL.value, "cause": cause, **extra}
+    fields |= client_fields(request)
     log.error("%s", words, exc_info=error if is_traced else None, extra=fields)
 
 

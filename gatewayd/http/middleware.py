@@ -28,7 +28,7 @@ from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, FORGED_HEADERS, REP
 from gatewayd.http.errors import guard
 from gatewayd.http.origins import OriginRules
 from gatewayd.http.responses.fast_response import JsonReply
-from gatewayd.http.routes import ANTHROPIC_VERSION, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import ANTHROPIC_VERSION, BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.trusted_headers import TrustedHeaders
 from gatewayd.scim.renderer import ROOT
@@ -42,6 +42,10 @@ SANE_HOST: Final = re.compile(
 """Pattern of a Host (RFC 3986, 3.2.2; RFC 6874) without the characters that no host name has."""
 
 RUNTIME_PREFIX: Final = "/ollama/api/"
+MESSAGES_PATH: Final = re.compile(r"(?:/api)?(?:/v1)?/messages?(?:/|\Z)|/ollama/v1/messages(?:/|\Z)")
+"""Begin of the paths of the messages dialect, also of endpoints that the gateway lacks."""
+
+BASE_PREFIXES: Final = tuple(f"{base}/" for base in BASES)
 CONTENT_POLICY: Final = "Content-Security-Policy"
 NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
 """Content policy of a reply that is no page: a browser loads nothing for it and shows it in no frame.
@@ -345,9 +349,12 @@ def unrouted_dialect(request: web.Request) -> RouteDialect:
     """Return the dialect in which a request without a route is refused."""
     if f"{REPEATED_SLASHES.sub('/', request.path)}/".startswith(SCIM_PREFIX):
         return RouteDialect.SCIM
-    if ANTHROPIC_VERSION in request.headers:
+    if ANTHROPIC_VERSION in request.headers or MESSAGES_PATH.match(request.path):
         return RouteDialect.ANTHROPIC
-    return RouteDialect.OLLAMA if request.path.startswith(RUNTIME_PREFIX) else RouteDialect.NATIVE
+    if request.path.startswith(RUNTIME_PREFIX):
+        return RouteDialect.OLLAMA
+    is_program = request.path.startswith(BASE_PREFIXES)
+    return RouteDialect.OPENAI if is_program else RouteDialect.NATIVE
 
 
 def is_cancellable(route: Route, request: web.Request) -> bool:

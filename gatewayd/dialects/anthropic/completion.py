@@ -32,7 +32,10 @@ SAME_FINISH: Final = frozenset({"end_turn", "stop_sequence", "max_tokens", "tool
 THOUGHTS: Final = ("thinking", "redacted_thinking")
 """Types of thinking blocks."""
 
-EXTRA_USAGE: Final = ("cache_creation", "server_tool_use", "service_tier")
+EXTRA_USAGE: Final = (
+    *("cache_creation", "server_tool_use", "service_tier", "inference_geo", "iterations", "speed"),
+    "fallback_credit",
+)
 """Fields of usage that are copied unchanged."""
 
 

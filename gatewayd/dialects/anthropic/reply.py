@@ -24,7 +24,15 @@ content_filter becomes refusal: in both cases a classifier, not the model, ended
 NATIVE_REASONS: Final = frozenset({"pause_turn", "compaction", "model_context_window_exceeded", "refusal"})
 """Stop reasons without an OpenAI finish reason; sources keep them in `native_finish_reason`."""
 
-_SAME_USAGE: Final = {"cache_creation": dict, "server_tool_use": dict}
+_SAME_USAGE: Final = {
+    "cache_creation": dict,
+    "server_tool_use": dict,
+    "service_tier": str,
+    "inference_geo": str,
+    "iterations": list,
+    "speed": str,
+    "fallback_credit": dict,
+}
 """Fields of usage that only sources of this protocol give, with their types."""
 
 _NATURAL: Final = frozenset({"stop", "eos", "end_turn", "eos_token", "length", "tool_calls"})

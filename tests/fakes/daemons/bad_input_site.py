@@ -40,7 +40,7 @@ class Action:
         return body
 """
 TOOL = ACTION.replace("Action", "Tools").replace("action(self, body)", "look(self, body: dict)")
-UNROUTED = {"route_not_found", "method_not_allowed"}
+UNROUTED = {"route_not_found", "endpoint_not_found", "method_not_allowed"}
 """The codes of refusals for which no row, and so no dialect, was found."""
 CANARY = b"canary-in-a-header"
 AUDIT = " gatewayd.audit: "

@@ -111,6 +111,23 @@ async def test_the_log_tells_where_it_went_wrong(caplog: pytest.LogCaptureFixtur
     assert caplog.messages == ["request refused: cannot save at db.example.org:5432/gatewayd"]
 
 
+async def test_the_log_names_the_session_of_claude_code(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> web.StreamResponse:
+        raise GatewayError(ErrorKind.NOT_FOUND, "no")
+
+    headers = {"x-claude-code-session-id": "s" * 200, "X-Claude-Code-Parent-Agent-Id": "p"}
+    request = make_mocked_request("POST", "/x", headers=headers)
+    request[REQUEST_ID] = "r1"
+    await errors.guard(fail(), RouteDialect.NATIVE, request, "/x")
+    errors.log_broken(request, GatewayError(ErrorKind.TIMEOUT, "no"))
+    for record in caplog.records:
+        assert (vars(record)["claude_code_session_id"], vars(record)["claude_code_parent_agent_id"]) == (
+            "s" * 100,
+            "p",
+        )
+        assert not hasattr(record, "claude_code_agent_id")
+
+
 def test_validation_detail_is_a_list_for_native_clients_only() -> None:
     error = GatewayError(ErrorKind.INVALID_REQUEST, "cannot accept a.b", param="a.b", code="validation")
     assert errors.body_of(error)["detail"][0]["loc"] == ["body", "a", "b"]

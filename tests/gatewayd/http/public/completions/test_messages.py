@@ -305,7 +305,8 @@ async def test_filters_see_what_a_source_that_speaks_the_dialect_would_get_as_it
 async def test_why_it_ended_survives_the_conversion_there_and_back(reason: str, sequence: str | None) -> None:
     ended = {"stop_reason": reason, "stop_sequence": sequence}
     *begin, _, stop = anthropic_stream(["a"])
-    usage = {"input_tokens": 7, "cache_read_input_tokens": 4, "output_tokens": 5}
+    usage = {"input_tokens": 7, "cache_read_input_tokens": 4, "output_tokens": 5, "speed": "fast"}
+    usage |= {"iterations": [{"type": "message"}], "fallback_credit": {"a": 1}, "inference_geo": "us"}
     delta = anthropic_events({"type": "message_delta", "delta": ended, "usage": usage})
     async with opened(OneFilter(NoticingFilter())) as (fake, client):
         gateway = Gateway(fake, client)
