@@ -90,7 +90,7 @@ PARTS: Final[Mapping[str, BetaParts]] = {
         fields=["mcp_servers"], tools=["mcp_toolset"], blocks=["mcp_tool_result", "mcp_tool_use"]
     ),
     "mid-conversation-system": _parts(roles=["system"]),
-    "mid-conversation-tool-changes": _parts(blocks=["tool_addition", "tool_removal"]),
+    "mid-conversation-tool-changes": _parts(blocks=["tool_addition", "tool_removal"], roles=["system"]),
     "prompt-caching-scope": _parts(cache=["scope"]),
     "server-side-fallback": _FALLBACK,
     "skills": _parts(fields=["container"]),

@@ -268,7 +268,7 @@ def check_messages(body: Body, family: ModelFamily, betas: Sequence[str]) -> Non
     messages = body["messages"]
     if not messages:
         raise refusal("messages: at least one message is required")
-    takes_system = any(beta.startswith("mid-conversation-system") for beta in betas)
+    takes_system = any(beta.startswith("mid-conversation-") for beta in betas)
     for index, message in enumerate(messages):
         role = message.get("role")
         if role not in {"user", "assistant"} and not (role == "system" and takes_system):
