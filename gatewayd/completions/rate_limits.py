@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 MAX_PASSED_HEADERS: Final = 40
@@ -33,8 +34,7 @@ _PASSED_NAMES: Final = {
     b"request-id": PROVIDER_REQUEST_ID,
     b"apim-request-id": PROVIDER_REQUEST_ID,
 }
-_FIRST_BYTES: Final = frozenset(b"aArRxX")
-_SANE: Final = re.compile(rf"[\x20-\x7e]{{1,{MAX_VALUE_CHARACTERS}}}")
+_FIRST_LETTERS: Final = frozenset({b"a", b"A", b"r", b"R", b"x", b"X"})
 _OPENAI: Final = re.compile(
     rf"{OPENAI_LIMITS}(limit|remaining|reset)-((?:(?:input|output)-)?tokens|requests)"
 )
@@ -52,20 +52,28 @@ def passed_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name, value in raw:
-        if name[0] not in _FIRST_BYTES:
+        if name[:1] not in _FIRST_LETTERS:
             continue
-        name = name.lower()
-        told = name.decode("latin-1") if name.startswith(_PASSED_LIMITS) else _PASSED_NAMES.get(name)
+        told = _told_name(name)
         if told is not None and len(found) < MAX_PASSED_HEADERS:
             text = value.decode("latin-1").strip()
-            if _SANE.fullmatch(text):
+            if text.isascii() and text.isprintable() and 0 < len(text) <= MAX_VALUE_CHARACTERS:
                 found.setdefault(told, text)
     return found
+
+
+@lru_cache(maxsize=256)
+def _told_name(name: bytes) -> str | None:
+    """Return the name under which callers get a header, None if they do not."""
+    name = name.lower()
+    return name.decode("latin-1") if name.startswith(_PASSED_LIMITS) else _PASSED_NAMES.get(name)
 
 
 def openai_headers(headers: Mapping[str, str], now: int) -> dict[str, str]:
     """Return the headers of a provider for a caller of the OpenAI dialect; `now` is in epoch seconds."""
     told = {name: value for name, value in headers.items() if not name.startswith(ANTHROPIC_LIMITS)}
+    if len(told) == len(headers):
+        return told
     for name, value in headers.items():
         known = _ANTHROPIC.fullmatch(name)
         if known is None:
@@ -79,6 +87,8 @@ def openai_headers(headers: Mapping[str, str], now: int) -> dict[str, str]:
 def anthropic_headers(headers: Mapping[str, str], now: int) -> dict[str, str]:
     """Return the headers of a provider for a caller of the Anthropic dialect; `now` is in epoch seconds."""
     told = {name: value for name, value in headers.items() if not name.startswith(OPENAI_LIMITS)}
+    if len(told) == len(headers):
+        return told
     for name, value in headers.items():
         known = _OPENAI.fullmatch(name)
         if known is None:

@@ -10,7 +10,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.endpoints import endpoint_not_found
+from gatewayd.pipeline.endpoints import endpoint_not_found, lacks_endpoint
 from gatewayd.pipeline.filters.conversions import EmbeddingInputs
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
 from gatewayd.pipeline.interfaces import ChatFilters
@@ -103,7 +103,7 @@ class _Call:
         try:
             answer = await self._source.embed(body, self._model, self._context)
         except GatewayError as error:
-            if error.kind is ErrorKind.NOT_FOUND:
+            if lacks_endpoint(error):
                 raise endpoint_not_found(ENDPOINT, self._model.id, error.message) from error
             raise
         _check(answer.get("data"), len(body["input"]), self._model)

@@ -7,6 +7,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE, Candidate
 from gatewayd.catalog.interfaces import CallContext, ModelSource
 from gatewayd.completions.json_access import as_text
+from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid, not_found
 
 _CHECKED_FIELDS: Final = frozenset(
@@ -89,3 +90,9 @@ def endpoint_not_found(endpoint: str, model_id: str, reason: str) -> GatewayErro
         param="model",
         code=MISSING_ENDPOINT_CODE,
     )
+
+
+def lacks_endpoint(error: GatewayError) -> bool:
+    """Return whether a source's 404 means that it lacks the endpoint, and not only the model."""
+    is_model = reason_of(error.provider_code) is RefusalReason.UNKNOWN_MODEL
+    return error.kind is ErrorKind.NOT_FOUND and not is_model

@@ -12,8 +12,8 @@ from gatewayd.catalog.interfaces import (
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
-from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.endpoints import endpoint_not_found
+from gatewayd.errors import GatewayError
+from gatewayd.pipeline.endpoints import endpoint_not_found, lacks_endpoint
 from gatewayd.pipeline.filters.conversions import LegacyCompletions, RequestConversion
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
 from gatewayd.pipeline.filters.streams import ChangedAnswer
@@ -79,7 +79,7 @@ async def _forward(
     try:
         answer = await source.forward("POST", place, {**body, "model": model.upstream_id}, context)
     except GatewayError as error:
-        if error.kind is ErrorKind.NOT_FOUND:
+        if lacks_endpoint(error):
             raise endpoint_not_found(path, model_id, error.message) from error
         raise
     if answer.content_type.partition(";")[0].strip().lower() == "text/html":

@@ -198,18 +198,22 @@ class ProviderFailures:
         """Return bytes of a refusal with the key and parts of it removed."""
         if self.key is None:
             return data
-        return self._redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        text = data.decode("utf-8", "surrogateescape")
+        return self._without_own_key(text).encode("utf-8", "surrogateescape")
 
     def _unless_secret(self, word: str | None) -> str | None:
         return word if word is not None and self._redact(word) == word else None
 
     def _redact(self, text: str) -> str:
+        return _KEY_LIKE.sub(REDACTED, self._without_own_key(text))
+
+    def _without_own_key(self, text: str) -> str:
         if self.key:
             text = text.replace(self.key, REDACTED)
             if len(self.key) >= 12:
                 head, tail = re.escape(self.key[:6]), re.escape(self.key[-6:])
-                text = re.sub(rf"{head}\S*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
-        return _KEY_LIKE.sub(REDACTED, text)
+                text = re.sub(rf"{head}[^\s\"\\]*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
+        return text
 
     def _describe_body(self, content_type: str, body: bytes, answer: object) -> str:
         if not body.strip():

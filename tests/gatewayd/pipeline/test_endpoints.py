@@ -5,7 +5,14 @@ import pytest
 from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.endpoints import check_names, context_of, endpoint_not_found, model_of, select_source
+from gatewayd.pipeline.endpoints import (
+    check_names,
+    context_of,
+    endpoint_not_found,
+    lacks_endpoint,
+    model_of,
+    select_source,
+)
 from tests.fakes.providers.models import FakeSource, make_actor, make_model
 
 
@@ -44,3 +51,9 @@ def test_candidates_of_one_source() -> None:
     assert select_source((near, far), "far") == [far]
     with pytest.raises(GatewayError, match="cannot find model"):
         select_source((near, far), "gone")
+
+
+def test_a_missing_model_is_no_missing_endpoint() -> None:
+    assert lacks_endpoint(GatewayError(ErrorKind.NOT_FOUND, "no"))
+    assert not lacks_endpoint(GatewayError(ErrorKind.NOT_FOUND, "no", provider_code="model_not_found"))
+    assert not lacks_endpoint(GatewayError(ErrorKind.UPSTREAM_FAILED, "no"))

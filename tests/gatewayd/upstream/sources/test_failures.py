@@ -244,4 +244,8 @@ def test_codes_in_band_are_kept():
 def test_parts_of_the_key_are_no_part_of_a_refusal_that_is_passed_on():
     failures = ProviderFailures("near", "sk-abcdef-0123456789")
     assert failures.redacted_text(b"\xff bad key sk-abc*** (6789)") == b"\xff bad key [redacted] (6789)"
+    # Words that only look like keys stay: programs recover by the words.
+    assert (
+        failures.redacted_text(b"tool api_get_user: sk-else-012345") == b"tool api_get_user: sk-else-012345"
+    )
     assert ProviderFailures("near").redacted_text(b"any sk-abcdefgh") == b"any sk-abcdefgh"

@@ -10,10 +10,12 @@ import orjson
 import pytest
 
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError, RefusedAnswer
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Completion, CompletionChunk
-from gatewayd.http.public.completions.messages import PATHS, MessageRoutes
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.public.completions.messages import PATHS, MessageRoutes, NativeMessageFrames
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
@@ -226,6 +228,25 @@ async def test_what_only_the_provider_knows_passes_and_is_refused_elsewhere(gate
         assert (status, refusal["error"]["type"]) == (400, "invalid_request_error")
         assert "system[0].type" in refusal["error"]["message"]
     assert len(gateway.fake.requests) == 1
+
+
+async def test_filters_do_not_change_the_words_of_a_refusal() -> None:
+    said = json_reply({"type": "error", "error": {"type": "x", "message": "thinking"}}, 418)
+    async with opened(OneFilter(NoticingFilter())) as (fake, client):
+        fake.script(said, said)
+        for stream in (False, True):
+            body = ask("claude.m", stream=stream)
+            reply = await client.post(PATHS[0], json=body, headers=bearer("admin"))
+            assert (reply.status, await reply.read()) == (418, b"".join(said.steps))
+
+
+def test_a_refusal_of_several_lines_is_one_event() -> None:
+    said = RefusedAnswer(NativeProtocol.ANTHROPIC, 400, "application/json", b'{"a": 1,\r\n "b": 2}\n')
+    error = NativeRefusalError(GatewayError(ErrorKind.INVALID_REQUEST, "no"), said)
+    frame = NativeMessageFrames().fail(error)
+    assert frame == b'event: error\ndata: {"a": 1,\ndata:  "b": 2}\n\n'
+    other = NativeRefusalError(error, RefusedAnswer(NativeProtocol.OLLAMA, 400, "", b"x"))
+    assert b"invalid_request_error" in NativeMessageFrames().fail(other)
 
 
 async def test_filters_do_not_see_half_a_request() -> None:
