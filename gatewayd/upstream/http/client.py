@@ -4,7 +4,7 @@ Modules above this one do not handle connections.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from gatewayd.upstream.http.errors import TransportError
 from gatewayd.upstream.http.pool import ConnectionPool
 from gatewayd.upstream.http.request_head import RequestHead, build_head
 from gatewayd.upstream.http.response import ProviderResponse
+from gatewayd.upstream.http.uploads import exchange_upload
 from gatewayd.upstream.sources.config import UpstreamTimeouts
 
 __all__ = ["HttpClient", "TransportError", "UpstreamClient", "UpstreamResponse", "open_client"]
@@ -72,6 +73,16 @@ class UpstreamClient(Protocol):
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> UpstreamResponse:
         """Send a request with exactly these headers; raises TransportError."""
+        ...
+
+    async def upload(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        pieces: AsyncGenerator[bytes, None],
+        length: int | None = None,
+    ) -> UpstreamResponse:
+        """POST a body in pieces of `length` bytes together; raises TransportError and errors of `pieces`."""
         ...
 
     async def close(self) -> None:
@@ -128,20 +139,38 @@ class HttpClient:
             await response.arrived()
         return response
 
+    async def upload(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        pieces: AsyncGenerator[bytes, None],
+        length: int | None = None,
+    ) -> UpstreamResponse:
+        """POST a body in pieces, which is never repeated; raises TransportError and errors of `pieces`."""
+        head = build_head("POST", url, headers)
+        pool = self._pool(head.origin)
+        response = ProviderResponse(self._timeouts, self._loop)
+        connection = await self._open(pool, response)
+        await exchange_upload(connection, response, head, pieces, length)
+        return response
+
     async def close(self) -> None:
         """Close all connections."""
         for pool in self._pools.values():
             await pool.close()
 
     def _prepare(self, key: tuple[object, ...], head: RequestHead) -> _Call:
-        pool = self._pools.get(head.origin)
-        if pool is None:
-            dialer = ConnectionDialer(head.origin, self._socket_path, self._tls)
-            pool = self._pools[head.origin] = ConnectionPool(dialer, self._connections)
         if len(self._calls) >= MAX_CALLS:
             self._calls.clear()
-        call = self._calls[key] = _Call(pool, head)
+        call = self._calls[key] = _Call(self._pool(head.origin), head)
         return call
+
+    def _pool(self, origin: UrlOrigin) -> ConnectionPool:
+        pool = self._pools.get(origin)
+        if pool is None:
+            dialer = ConnectionDialer(origin, self._socket_path, self._tls)
+            pool = self._pools[origin] = ConnectionPool(dialer, self._connections)
+        return pool
 
     async def _open(
         self, pool: ConnectionPool, response: ProviderResponse, *, has_place: bool = False

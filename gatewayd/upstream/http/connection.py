@@ -65,6 +65,8 @@ class ProviderConnection(asyncio.Protocol):
         self._is_used = False
         self._is_paused = False
         self._is_ended = False
+        self._is_uploading = False
+        self._room: asyncio.Future[None] | None = None
         self._keeps_alive = False
         self._fed = 0
         self._refusal = ""
@@ -83,15 +85,7 @@ class ProviderConnection(asyncio.Protocol):
 
     def send(self, response: ProviderResponse, head: RequestHead, body: bytes | None) -> None:
         """Send a request; its answer goes into `response`."""
-        transport = self._transport
-        if transport is None or not self.is_open:
-            raise RuntimeError("cannot send on a connection that is not open")
-        self._response = response
-        self._exchanges += 1
-        self._is_used = True
-        self._fed = 0
-        response.carrier = self
-        response.sent()
+        transport = self._start(response)
         if body is None or len(body) > MAX_JOINED_BODY_BYTES:
             transport.write(head.join(body))
             if body is not None:
@@ -99,6 +93,29 @@ class ProviderConnection(asyncio.Protocol):
         else:
             transport.write(head.join(body) + body)
         self.arm(response.due)
+
+    def begin_upload(self, response: ProviderResponse, head: bytes) -> None:
+        """Send the head of a request; `upload` sends its body."""
+        self._start(response).write(head)
+        self._is_uploading = True
+        self.arm(response.due)
+
+    async def upload(self, response: ProviderResponse, data: bytes) -> bool:
+        """Send a part of the body and wait for room; False if the answer is over and nothing may follow."""
+        if self._response is not response or self._transport is None:
+            return False
+        self._transport.write(data)
+        # The wait for the answer begins anew with each part.
+        response.sent()
+        self.arm(response.due)
+        if self._room is not None:
+            await self._room
+        return self._response is response
+
+    def end_upload(self, response: ProviderResponse) -> None:
+        """Record that the body is sent whole."""
+        if self._response is response:
+            self._is_uploading = False
 
     def arm(self, due: float) -> None:
         """Set the deadline of the response; the timer is only moved if it would fire too late."""
@@ -141,6 +158,17 @@ class ProviderConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
         self._set_timer(self._loop.time() + TICK_SECONDS)
+
+    def pause_writing(self) -> None:
+        """Make uploads wait: the provider reads slower than they come."""
+        if self._room is None:
+            self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Let a waiting upload continue."""
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes and pass them to the response."""
@@ -229,13 +257,28 @@ class ProviderConnection(asyncio.Protocol):
 
     # Details ----------------------------------------------------------------------------------------------
 
+    def _start(self, response: ProviderResponse) -> asyncio.Transport:
+        """Begin an exchange and return the transport for its request."""
+        transport = self._transport
+        if transport is None or not self.is_open:
+            raise RuntimeError("cannot send on a connection that is not open")
+        self._response = response
+        self._exchanges += 1
+        self._is_used = True
+        self._is_uploading = False
+        self._fed = 0
+        response.carrier = self
+        response.sent()
+        return transport
+
     def _complete(self, response: ProviderResponse) -> None:
         """End the exchange with a complete answer."""
         self._response = None
         self._is_ended = False
         self._due = math.inf
         transport = self._transport
-        if not self._keeps_alive or transport is None or transport.get_write_buffer_size():
+        is_unsent = self._is_uploading or transport is None or transport.get_write_buffer_size()
+        if not self._keeps_alive or is_unsent:
             self.abort()
         else:
             self.resume()
@@ -279,6 +322,7 @@ class ProviderConnection(asyncio.Protocol):
     def _stop(self) -> None:
         self.is_open = False
         self._fires = math.inf
+        self.resume_writing()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

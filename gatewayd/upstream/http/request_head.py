@@ -41,6 +41,11 @@ class RequestHead:
     has_answer_body: bool
     sends_length: bool
 
+    def open(self, length: int | None) -> bytes:
+        """Return the head of a request whose body follows: `length` bytes, or chunks."""
+        framing = b"Transfer-Encoding: chunked" if length is None else b"Content-Length: %d" % length
+        return b"%b%b\r\n\r\n" % (self.lines, framing)
+
     def join(self, body: bytes | None) -> bytes:
         """Return the head of a request with this body."""
         if body is None and not self.sends_length:
