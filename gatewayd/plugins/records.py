@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from gatewayd import ids
 from gatewayd.catalog.access_grants import render_grant
 from gatewayd.catalog.records import Grant
 
 SWITCHES_KEY: Final = "switches"
+REVISION_CHARACTERS: Final = 32
 """Key in the `meta` of a plugin from a file for switches set by hand: `{"is_active", "is_global"}`."""
 
 DERIVED_FIELDS: Final = frozenset({"description", "manifest", "toggle", "has_user_valves", SWITCHES_KEY})
@@ -85,6 +87,13 @@ def log_fields(family: PluginFamily, plugin_id: str) -> dict[str, str]:
     return {"plugin": plugin_id, "family": family.value}
 
 
+def revision_of(plugin: Plugin) -> str:
+    """Return a name of what an editor changes in a plugin; another text has another one."""
+    grants = [render_grant(grant) for grant in plugin.grants]
+    parts = (plugin.name, plugin.description, plugin.content, repr(grants))
+    return ids.digest("\x00".join(parts))[:REVISION_CHARACTERS]
+
+
 def render_plugin(plugin: Plugin, *, has_source: bool = True) -> dict[str, Any]:
     """Return the JSON of a function or tool, with the keys of Open WebUI."""
     meta = {key: value for key, value in plugin.meta.items() if key != SWITCHES_KEY}
@@ -92,7 +101,7 @@ def render_plugin(plugin: Plugin, *, has_source: bool = True) -> dict[str, Any]:
         "id": plugin.id,
         "user_id": plugin.user_id,
         "name": plugin.name,
-        **({"content": plugin.content} if has_source else {}),
+        **({"content": plugin.content, "revision": revision_of(plugin)} if has_source else {}),
         "meta": {**meta, "description": plugin.description, "manifest": dict(plugin.manifest)},
         "updated_at": plugin.updated_at,
         "created_at": plugin.created_at,

@@ -19,6 +19,7 @@ from gatewayd.plugins.records import (
     PluginFamily,
     PluginOrigin,
     log_fields,
+    revision_of,
 )
 from gatewayd.plugins.registry import END_SECONDS, LOAD, PluginManager
 from gatewayd.plugins.runtime.arguments import user_record
@@ -31,6 +32,7 @@ from gatewayd.transactions import Transactor
 
 log = logging.getLogger(__name__)
 
+REVISION_CHANGED: Final = "revision_changed"
 CHANGE_LOCK: Final = "plugins"
 """Name of the lock that serialises changes of plugins across processes."""
 
@@ -49,13 +51,17 @@ class NewPlugin:
 
 @dataclass(frozen=True, slots=True)
 class PluginChange:
-    """What to change in a plugin; None leaves a field as it is."""
+    """What to change in a plugin; None leaves a field as it is.
+
+    `revision` is that of the plugin to which the change belongs, None for any.
+    """
 
     content: str | None = None
     name: str | None = None
     description: str | None = None
     meta: dict[str, Any] | None = None
     grants: tuple[Grant, ...] | None = None
+    revision: str | None = None
 
 
 class PluginService:
@@ -121,10 +127,14 @@ class PluginService:
         """Change a plugin; a new source must load, and replaces the instance after its open calls.
 
         Raises conflict for the source, name or description of a plugin from a file, invalid_request for a
-        source that does not load, forbidden for the source of a tool without `workspace.tools`.
+        source that does not load, forbidden for the source of a tool without `workspace.tools`, and conflict
+        (`revision_changed`) if the plugin has another revision than that of the change.
         """
         async with self._registry.changing, AsyncExitStack() as undo:
             actor, plugin = await self._change_by(actor, family, plugin_id)
+            if change.revision is not None and change.revision != revision_of(plugin):
+                sentence = f"cannot change {plugin_id!r}: it has changed since it was read"
+                raise GatewayError(ErrorKind.CONFLICT, sentence, param="revision", code=REVISION_CHANGED)
             wanted = self._changed(actor, plugin, change)
             if wanted.content != plugin.content:
                 self.access.check_source(actor, plugin)

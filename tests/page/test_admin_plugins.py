@@ -70,6 +70,28 @@ def test_a_syntax_error_is_shown_with_its_line_and_nothing_is_lost(page: Page, s
     assert site.ok("GET", f"{FUNCTIONS}/id/my_filter")["meta"]["description"] == "Says so"
 
 
+def test_two_editors_do_not_overwrite_each_other(page: Page, site: Site) -> None:
+    install(site)
+    page.goto("/admin/functions?edit=polite")
+    source = page.get_by_role("textbox", name="Source")
+    source.fill(f"{VALVES}# mine\n")
+    theirs, path = f"{VALVES}# <b>theirs</b>\n", f"{FUNCTIONS}/id/polite"
+    site.ok("POST", f"{path}/update", {"content": theirs})
+    page.get_by_role("button", name="Save and load").click()
+    other = page.get_by_role("textbox", name="What somebody else has saved")
+    expect(other).to_have_value(theirs)
+    expect(source).to_have_value(f"{VALVES}# mine\n")
+    assert site.ok("GET", path)["content"] == theirs
+    page.get_by_role("button", name="Take the other text").click()
+    expect(source).to_have_value(theirs)
+    site.ok("POST", f"{path}/update", {"content": VALVES})
+    source.fill(f"{VALVES}# ours\n")
+    page.get_by_role("button", name="Save and load").click()
+    page.get_by_role("button", name="Save over the other text").click()
+    expect(page.get_by_role("table")).to_be_visible()
+    assert site.ok("GET", path)["content"] == f"{VALVES}# ours\n"
+
+
 def test_tab_indents_and_escape_lets_the_keyboard_leave(page: Page) -> None:
     page.goto("/admin/tools?new=1")
     source = page.get_by_label("Source")

@@ -141,6 +141,7 @@ def _more(**others: Schema) -> dict[str, Schema]:
     """Return the members of a plugin for actors with write access, and its source."""
     return {
         "content": TEXT,
+        "revision": TEXT,
         "path": TEXT_OR_NULL,
         "error": plugin_problem,
         "missing": listed(TEXT),

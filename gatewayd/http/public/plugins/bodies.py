@@ -46,17 +46,21 @@ class ToolBody(FunctionBody, AccessBody):
 
 
 class FunctionChangeBody(BaseModel):
-    """A change of a function. Absent and null fields keep their values; the id never changes."""
+    """A change of a function. Absent and null fields keep their values; the id never changes.
+
+    With the `revision` of a reply, the change is refused if the function has another one now.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     content: str | None = None
     meta: MetaBody | None = None
+    revision: str | None = None
 
     def change(self) -> PluginChange:
         """Return the change."""
-        found = PluginChange(self.content, self.name)
+        found = PluginChange(self.content, self.name, revision=self.revision)
         if self.meta is None:
             return found
         return replace(found, description=self.meta.description, meta=self.meta.rest())

@@ -134,7 +134,8 @@ class FunctionRoutes:
 
     @answers(plugins.function)
     async def change(self, request: web.Request) -> web.StreamResponse:
-        """`{"name"?, "content"?, "meta"?}` -> the function with its source; errors as for a new one."""
+        """`{"name"?, "content"?, "meta"?, "revision"?}` -> the function with its source; errors as for a new
+        one, and 409 (`revision_changed`) if it has another revision than that of an earlier reply."""
         form = await read_model(request, FunctionChangeBody, MAX_SOURCE_BYTES)
         changed = await self._plugins.change(
             actor(request), PluginFamily.FUNCTION, plugin_id(request), form.change()

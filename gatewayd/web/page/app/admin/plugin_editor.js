@@ -9,7 +9,7 @@ import { AccessFields } from "#app/admin/access";
 import { CodeField, showLine } from "#app/admin/code_field";
 import { useForm } from "#app/admin/forms";
 import { Waiting, useResource } from "#app/admin/frame";
-import { Button, ErrorNote, TextField } from "#app/ui/index";
+import { Button, ErrorNote, TextArea, TextField } from "#app/ui/index";
 
 const MAX_SOURCE_BYTES = 8 * 2 ** 20;
 const FIELDS = { id: "id", name: "name" };
@@ -26,24 +26,34 @@ export function PluginEditor({ family, id, start, close }) {
 }
 
 function Editor({ family, plugin, start, close }) {
-  const first = {
-    id: plugin?.id ?? "",
-    name: plugin?.name ?? "",
-    description: plugin?.meta?.description ?? "",
-    content: plugin?.content ?? start,
-    grants: plugin?.access_grants ?? [],
-  };
+  const first = plugin ? valuesOf(plugin) : { id: "", name: "", description: "", content: start, grants: [] };
   const form = useForm(first, { id: (id) => (plugin || ID.test(id) ? "" : t("admin.plugins.idFault")) });
   const field = useRef(null);
   const [wrongLine, setWrongLine] = useState(0);
+  // What somebody else has saved since, and to which revision the next save belongs.
+  const [other, setOther] = useState(null);
+  const revision = useRef(plugin?.revision);
   const size = new TextEncoder().encode(form.values.content).length;
   const isDirty = Object.keys(first).some((name) => form.values[name] !== first[name]);
   useWarning(isDirty);
   const onSubmit = async (event) => {
     event.preventDefault();
     setWrongLine(0);
-    const saved = await form.submit((values) => save(family, plugin, values, setWrongLine), FIELDS);
+    const saved = await form.submit((values) => save(family, plugin, { ...values, revision: revision.current }, setWrongLine).catch(compare), FIELDS);
     if (saved) close(true);
+  };
+  /** Shows what somebody else has saved; both texts stay until one is chosen. */
+  const compare = async (error) => {
+    if (error.code !== "revision_changed") throw error;
+    const found = await get(`/api/v1/${family}/id/${encodeURIComponent(plugin.id)}`);
+    revision.current = found.revision;
+    setOther(found);
+    return undefined;
+  };
+  const takeOther = () => {
+    const { name, description, content, grants } = valuesOf(other);
+    Object.entries({ name, description, content, grants }).forEach(([field, value]) => form.set(field, value));
+    setOther(null);
   };
   const cancel = async () => {
     const asked = { title: t("admin.plugins.leaveTitle"), text: t("admin.plugins.leaveText"), verb: t("admin.plugins.leaveVerb"), danger: true };
@@ -63,8 +73,10 @@ function Editor({ family, plugin, start, close }) {
     <p class=${size > MAX_SOURCE_BYTES ? "field-error" : "help"}>${t("admin.plugins.size", { size: formatBytes(size), limit: formatBytes(MAX_SOURCE_BYTES) })}</p>
     ${family === "tools" && html`<${AccessFields} value=${form.values.grants} onChange=${(grants) => form.set("grants", grants)} />`}
     <${ErrorNote} error=${form.failure} />
+    ${other && html`<${OtherText} text=${other.content} take=${takeOther} />`}
     <div class="row">
-      ${!isFixed && html`<${Button} kind="primary" type="submit" busy=${form.isBusy} disabled=${size > MAX_SOURCE_BYTES}>${t("admin.plugins.save")}<//>`}
+      ${!isFixed && html`<${Button} kind="primary" type="submit" busy=${form.isBusy} disabled=${size > MAX_SOURCE_BYTES}>
+        ${t(other ? "admin.plugins.saveOver" : "admin.plugins.save")}<//>`}
       <${Button} onClick=${cancel}>${t(isFixed ? "common.close" : "common.cancel")}<//>
       ${wrongLine > 0 && html`<${Button} onClick=${() => showLine(field.current, wrongLine)}>
         ${t("admin.plugins.showLine", { line: wrongLine })}<//>`}
@@ -72,8 +84,22 @@ function Editor({ family, plugin, start, close }) {
   </form>`;
 }
 
+/** The text that somebody else has saved. @param {{text: string, take: () => void}} props */
+function OtherText({ text, take }) {
+  return html`<section class="stack" role="alert" aria-label=${t("admin.plugins.otherTitle")}>
+    <p class="admin-note">${t("admin.plugins.otherHelp")}</p>
+    <${TextArea} label=${t("admin.plugins.otherTitle")} value=${text} rows="12" dir="ltr" spellcheck=${false} readonly />
+    <div class="row"><${Button} onClick=${take}>${t("admin.plugins.takeOther")}<//></div>
+  </section>`;
+}
+
+function valuesOf({ id, name, meta, content, access_grants: grants }) {
+  return { id, name, description: meta.description ?? "", content, grants: grants ?? [] };
+}
+
 async function save(family, plugin, values, setWrongLine) {
   const body = { name: values.name.trim(), content: values.content, meta: { ...plugin?.meta, description: values.description } };
+  if (plugin) body.revision = values.revision;
   if (family === "tools") body.access_grants = values.grants;
   const path = plugin ? `id/${encodeURIComponent(plugin.id)}/update` : "create";
   try {

@@ -47,6 +47,7 @@ def test_what_is_absent_stays() -> None:
     assert FunctionChangeBody.model_validate({"id": "x", "access_grants": [ROW]}).change() == PluginChange()
     meta = {"meta": {"more": 1}}
     assert FunctionChangeBody.model_validate(meta).change() == PluginChange(meta={"more": 1})
+    assert FunctionChangeBody.model_validate({"revision": "r"}).change() == PluginChange(revision="r")
     whole = {"name": "n", "content": "c", "meta": {"description": "d"}, "access_grants": []}
     assert ToolChangeBody.model_validate(whole).change() == PluginChange("c", "n", "d", {}, ())
 

@@ -66,7 +66,7 @@ async def test_a_function_is_installed_inactive_shown_and_removed() -> None:
             "created_at": made["created_at"],
         }
         shown = await site.ok("GET", f"{FUNCTIONS}/id/seen")
-        assert shown == {**made, "content": FILTER}
+        assert shown == {**made, "content": FILTER, "revision": shown["revision"]}
         assert await site.ok("GET", f"{FUNCTIONS}/") == [made]
         assert await site.ok("GET", FUNCTIONS) == [made]
         [owned] = await site.ok("GET", f"{FUNCTIONS}/list")
@@ -99,6 +99,14 @@ async def test_switches_and_changes() -> None:
         assert changed["content"] == PIPE
         renamed = await site.ok("POST", f"{FUNCTIONS}/id/f/update", body={"name": "Again"})
         assert (renamed["name"], renamed["content"]) == ("Again", PIPE)
+        await site.ok("POST", f"{FUNCTIONS}/id/f/toggle")
+        mine = {"name": "Mine", "revision": changed["revision"]}
+        assert "has changed since it was read" in await site.refused(
+            409, "POST", f"{FUNCTIONS}/id/f/update", body=mine
+        )
+        assert (await site.ok("GET", f"{FUNCTIONS}/id/f"))["name"] == "Again"
+        mine["revision"] = renamed["revision"]
+        assert (await site.ok("POST", f"{FUNCTIONS}/id/f/update", body=mine))["name"] == "Mine"
         for action in ("update", "toggle", "toggle/global"):
             await site.refused(404, "POST", f"{FUNCTIONS}/id/none/{action}", body={})
 

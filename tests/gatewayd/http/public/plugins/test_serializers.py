@@ -72,7 +72,7 @@ async def test_how_a_plugin_does_is_for_who_may_change_it() -> None:
         assert (shown["origin"], shown["write_access"]) == ("file", True)
         assert shown["meta"] == {"more": 1, "description": "", "manifest": {}, "has_user_valves": False}
         read = shapes(plugged).shown(USER, tool, has_source=False)
-        assert set(shown) - set(read) == {"content", *details}
+        assert set(shown) - set(read) == {"content", "revision", *details}
         assert read["write_access"] is False
 
 

@@ -87,7 +87,8 @@ async def test_an_administrator_installs_a_tool() -> None:
             "updated_at": made["created_at"],
             "created_at": made["created_at"],
         }
-        assert await site.ok("GET", f"{TOOLS}/id/adder") == {**made, "content": TOOL}
+        shown = await site.ok("GET", f"{TOOLS}/id/adder")
+        assert shown == {**made, "content": TOOL, "revision": shown["revision"]}
         assert await site.ok("GET", f"{TOOLS}/") == [made]
         [owned] = await site.ok("GET", f"{TOOLS}/list")
         assert owned["user"]["id"] == site.admin.id
