@@ -49,7 +49,7 @@ def control_live_rows(
     """Return the rows of the nouns chat, task and event of the control socket."""
     principals, chats = GranteeFinder(accounts.users, accounts.groups), live.chats.chats
     return [
-        *ControlStoredChatRoutes(live.chats, principals, viewers).routes(),
+        *ControlStoredChatRoutes(live.chats, principals, viewers, live.events.emit).routes(),
         *ControlTaskRoutes(answering.stopping, chats, principals, viewers).routes(),
         *ControlEventRoutes(live.hub, live.calls, chats, principals).routes(),
     ]

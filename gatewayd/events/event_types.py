@@ -107,6 +107,7 @@ EVENT_TYPES: Final = (
     # Events of the gateway itself about a chat.
     EventType("chat:active", (), check_object),
     EventType("chat:list", (), check_object),
+    EventType("chat:reload", (), check_object),
     EventType("chat:outlet", (), check_object),
     EventType("chat:tasks:cancel", (), check_object),
     # Calls.

@@ -1,6 +1,7 @@
 """The chat in a real browser: asking, stopping, editing, branches, and long chats."""
 
 import re
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -105,6 +106,19 @@ def test_two_tabs_stay_in_step(contexts: NewContext, site: Site) -> None:
     first.reload()
     hearts = answers(first).get_by_role("button", name="Favourite")
     expect(hearts.nth(1)).to_have_attribute("aria-pressed", "true")
+    # Changes by another browser are seen in both without a reload.
+    path = f"/api/v1/chats/{first.url.rpartition('/')[2]}"
+    [*_, question, last] = site.ok("GET", f"{path}/branch")["messages"]
+    edited = {"messages": {last["id"]: {"content": "rewritten elsewhere"}}}
+    site.ok("POST", f"{path}/branch", {"chat": {"history": edited}})
+    for tab in (first, second):
+        expect(answers(tab).last).to_contain_text("rewritten elsewhere")
+    site.ok("POST", f"{path}/messages/{uuid4()}", {"content": "asked elsewhere"})
+    for tab in (first, second):
+        expect(tab.get_by_text("asked elsewhere")).to_be_visible()
+    site.ok("DELETE", f"{path}/branch/{question['id']}")
+    for tab in (first, second):
+        expect(answers(tab)).to_have_count(2)
 
 
 def test_editing_and_answering_again_make_branches(page: Page, site: Site) -> None:

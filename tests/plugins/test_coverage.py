@@ -48,7 +48,7 @@ PARAMETERS = (
 )
 KIND_NAMES = ("pipe", "filter", "action", "tool")
 HOOKS = ("on_startup", "on_shutdown", "on_valves_updated")
-OWN_EVENTS = {"chat:active", "chat:list", "chat:outlet", "chat:tasks:cancel"}
+OWN_EVENTS = {"chat:active", "chat:list", "chat:reload", "chat:outlet", "chat:tasks:cancel"}
 
 
 def entry(

@@ -13,7 +13,7 @@ from gatewayd.events.records import EventHelper
 from tests.fakes.daemons.plugin_site import Asked, Site, wait_until
 from tests.plugins.corpus.event_showcase import EVENTS
 
-OWN = {"chat:active", "chat:list", "chat:outlet", "chat:tasks:cancel"}
+OWN = {"chat:active", "chat:list", "chat:reload", "chat:outlet", "chat:tasks:cancel"}
 """What only the gateway itself tells."""
 
 STATUS = {"description": "at it", "done": False, "hidden": False}

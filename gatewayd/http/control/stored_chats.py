@@ -26,6 +26,7 @@ from gatewayd.http.control.peer import PEER
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.transactions import audit, control_reply, find_page, is_set, timestamp
 from gatewayd.http.errors import body_of, log_broken
+from gatewayd.http.public.chats.routes import Notify, announce_chats
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.json_decoder import CHAT_LIMITS, UndecodedMember
@@ -35,9 +36,12 @@ IMPORTED: Final = UndecodedMember("chats", MAX_IMPORTED_CHATS)
 
 
 class ControlStoredChatRoutes:
-    """Routes of stored chats on the control socket."""
+    """Routes of stored chats on the control socket. `notify` tells the owners of changed chats."""
 
-    def __init__(self, services: ChatServices, principals: GranteeFinder, viewers: ControlActors) -> None:
+    def __init__(
+        self, services: ChatServices, principals: GranteeFinder, viewers: ControlActors, notify: Notify
+    ) -> None:
+        self._notify = notify
         self._chats = services.chats
         self._transfer = services.transfer
         self._principals = principals
@@ -124,6 +128,7 @@ class ControlStoredChatRoutes:
             # A transaction block would hold one transaction during the whole import.
             made = await self._transfer.take(self._operator(request), members, owner.id)
             audit(request, "chat import", owner.email)
+            await announce_chats(self._notify, owner.id)
         chats = [_chat(chat, owner.email) for chat in made]
         return control_reply(wire.ChatsImported(chats=chats, outcome=Outcome.CREATED, dry_run=dry_run))
 
@@ -131,11 +136,13 @@ class ControlStoredChatRoutes:
         """Answer `StoredChatWritten` with the chat before its removal."""
         actor, chat_id = self._operator(request), request.match_info["id"]
         dry_run = is_set(request, "dry_run")
-        shown = await self._render(await self._chats.owned(actor, chat_id))
+        chat = await self._chats.owned(actor, chat_id)
+        shown = await self._render(chat)
         if not dry_run:
             # Not in a transaction block: the stop of the chat's tasks cannot be rolled back.
             await self._chats.remove(actor, chat_id)
             audit(request, "chat remove", chat_id)
+            await announce_chats(self._notify, chat.user_id, chat.id, chat.folder_id)
         return control_reply(
             wire.StoredChatWritten(**shown.model_dump(), outcome=Outcome.REMOVED, dry_run=dry_run)
         )

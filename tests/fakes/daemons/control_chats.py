@@ -45,7 +45,7 @@ class LiveServices:
     def rows(self, viewers: ControlActors) -> Sequence[Route]:
         principals = GranteeFinder(self.accounts.users, self.accounts.groups)
         chats = self.house.chats
-        stored = ControlStoredChatRoutes(self.house.services, principals, viewers)
+        stored = ControlStoredChatRoutes(self.house.services, principals, viewers, self.house.notify)
         tasks = ControlTaskRoutes(TaskControl(self.tasks, chats), chats, principals, viewers)
         return [
             *stored.routes(),

@@ -23,6 +23,7 @@ IN_ORDER = [
     ("chat:message:follow_ups",),
     ("chat:active",),
     ("chat:list",),
+    ("chat:reload",),
     ("chat:outlet",),
     ("chat:tasks:cancel",),
     ("confirmation",),

@@ -45,6 +45,7 @@ DATA: dict[str, Any] = {
     "chat:message:follow_ups": {"follow_ups": ["and?"]},
     "chat:active": {"active": True},
     "chat:list": {"chat_id": "c1"},
+    "chat:reload": {"chat_id": "c1"},
     "chat:outlet": {"messages": []},
     "chat:tasks:cancel": {},
     "own:type": {"n": 1},

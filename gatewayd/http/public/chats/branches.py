@@ -10,7 +10,14 @@ from gatewayd.chats.service_bundle import ChatServices
 from gatewayd.http.body import json_reply, large_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.chats.bodies import ChatBody
-from gatewayd.http.public.chats.routes import MAX_CHAT_BYTES, PREFIX, Notify, announce_chats
+from gatewayd.http.public.chats.routes import (
+    MAX_CHAT_BYTES,
+    PREFIX,
+    Notify,
+    announce_chats,
+    announce_messages,
+    has_messages,
+)
 from gatewayd.http.public.query_parameters import parse_number
 from gatewayd.http.reply_schemas import chats as replies
 from gatewayd.http.routes import Route, RouteAccess, RouteGroup
@@ -78,6 +85,8 @@ class ChatBranchRoutes:
         chat_id = request.match_info["id"]
         await self._chats.merge(actor(request), chat_id, form.chat)
         # Only the owner of a chat may change it.
+        if has_messages(form.chat):
+            await announce_messages(self._notify, actor(request).user_id, chat_id)
         await announce_chats(self._notify, actor(request).user_id, chat_id)
         return json_reply(data=True)
 
@@ -88,4 +97,6 @@ class ChatBranchRoutes:
         403 without the permission chat.delete_message.
         """
         chat_id, message_id = request.match_info["id"], request.match_info["message_id"]
-        return json_reply({"removed": await self._branches.remove(actor(request), chat_id, message_id)})
+        removed = await self._branches.remove(actor(request), chat_id, message_id)
+        await announce_messages(self._notify, actor(request).user_id, chat_id)
+        return json_reply({"removed": removed})

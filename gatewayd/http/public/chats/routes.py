@@ -1,6 +1,6 @@
 """Routes of `/api/v1/chats` for single stored chats and their messages."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -129,7 +129,10 @@ class StoredChatRoutes:
         member; absent ones stay.
         """
         form = await read_model(request, ChatBody, MAX_CHAT_BYTES, CHAT_LIMITS)
-        return await self._changed(await self._chats.change(actor(request), _id(request), form.chat))
+        record = await self._chats.change(actor(request), _id(request), form.chat)
+        if has_messages(form.chat):
+            await announce_messages(self._notify, record["user_id"], record["id"])
+        return await self._changed(record)
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -172,7 +175,9 @@ class StoredChatRoutes:
         403 without the permission chat.delete_message.
         """
         await self._chats.remove_message(actor(request), _id(request), request.match_info["message_id"])
-        return await large_reply(await self._chats.record(_id(request)))
+        record = await self._chats.record(_id(request))
+        await announce_messages(self._notify, record["user_id"], record["id"])
+        return await large_reply(record)
 
     @answers(BOOLEAN)
     async def is_pinned(self, request: web.Request) -> web.StreamResponse:
@@ -286,6 +291,16 @@ async def announce_chats(
     """
     data = {"chat_id": chat_id, "folder_id": folder_id}
     await notify(EventTarget(user_id, chat_id or ""), {"type": "chat:list", "data": data})
+
+
+async def announce_messages(notify: Notify, user_id: str, chat_id: str) -> None:
+    """Tell the subscribers of a user that messages of a chat were changed or removed, by `chat:reload`."""
+    await notify(EventTarget(user_id, chat_id), {"type": "chat:reload", "data": {"chat_id": chat_id}})
+
+
+def has_messages(chat: Any) -> bool:
+    """Return whether a change of a chat is about its messages."""
+    return isinstance(chat, Mapping) and not {"history", "messages"}.isdisjoint(chat)
 
 
 def _id(request: web.Request) -> str:

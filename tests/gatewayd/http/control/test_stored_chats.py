@@ -12,6 +12,7 @@ from gatewayctl.wire.stored_chats import ChatExport, ChatImport
 from gatewayd.chats.records import ChatChange, Message
 from gatewayd.chats.renderer import render_history
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.events.records import EventTarget
 from gatewayd.http.control.stored_chats import message_of, sort_history
 from tests.fakes.daemons.control_documents import refused
 from tests.fakes.daemons.control_socket import Control
@@ -126,11 +127,13 @@ async def test_what_goes_out_comes_in(control: Control, caplog: pytest.LogCaptur
     wanted = ChatImport(user=bob.email, chats=records)
     tried = await control.call(control.client.call, routes.IMPORT_CHATS, body=wanted, dry_run=True)
     assert (tried.dry_run, tried.outcome, len(tried.chats)) == (True, "created", 1)
+    assert live.house.told == []
     with caplog.at_level(logging.INFO, "gatewayd.audit"):
         made = await control.call(control.client.call, routes.IMPORT_CHATS, body=wanted)
     assert [(line.getMessage(), vars(line)["target"]) for line in caplog.records] == [
         ("chat import", bob.email)
     ]
+    assert [(target.user_id, event["type"]) for target, event in live.house.told] == [(bob.id, "chat:list")]
     [chat] = made.chats
     assert (chat.user, chat.title, chat.id == birds) == (bob.email, "Birds", False)
     [copy] = await exported(control, id=chat.id)
@@ -182,6 +185,8 @@ async def test_only_a_real_delete_deletes_and_stops(control: Control) -> None:
     assert (await control.call(client.call, routes.GET_CHAT, chat_id)).id == chat_id
     removed = await control.call(client.call, routes.REMOVE_CHAT, chat_id)
     assert (removed.dry_run, removed.user) == (False, ann.email)
+    told = {"type": "chat:list", "data": {"chat_id": chat_id, "folder_id": None}}
+    assert live.house.told == [(EventTarget(ann.id, chat_id), told)]
     assert live.tasks.find(task_id) is None
 
 

@@ -10,10 +10,12 @@ import { onEvent } from "#app/core/events";
 import { t } from "#app/core/messages";
 import { toast } from "#app/core/toasts";
 import { isAfter, isStored, reduceMessage } from "#app/chat/message_state";
-import { announceChange, onChange } from "#app/chat/tabs";
+import { onChange } from "#app/chat/tabs";
 
 const PAGE_MESSAGES = 100;
 const MAX_BUFFERED_EVENTS = 10_000;
+/** Time in which changes by others are read anew together. */
+const RELOAD_MS = 150;
 
 /** The state of one chat. Its signals: `head`, `ids`, `hasEarlier`, `count`, `error`, `isLoading`. */
 export class ChatStore {
@@ -31,15 +33,18 @@ export class ChatStore {
     this._waiting = null;
     this._loads = 0;
     this._followsCurrent = true;
+    this._own = 0;
+    this._timer = 0;
     this._stops = [
       onEvent((event) => this._hear(event), { chatId: id }),
-      onEvent((event) => event.data?.gap && this.load(), { type: "stream:opened" }),
-      onChange((chatId) => chatId === id && this.load()),
+      onEvent((event) => event.data?.gap && this._reloadAll(), { type: "stream:opened" }),
+      onChange((chatId) => chatId === id && this._reloadSoon()),
     ];
   }
 
   /** Stop listening. */
   close() {
+    clearTimeout(this._timer);
     for (const stop of this._stops) stop();
   }
 
@@ -165,12 +170,36 @@ export class ChatStore {
   }
 
   /**
-   * Change the stored chat, and tell the other tabs.
+   * Change the stored messages; other tabs and browsers hear of it.
    * @param {object} chat
    */
   async change(chat) {
-    await post(`/api/v1/chats/${encodeURIComponent(this.id)}/branch`, { chat });
-    announceChange(this.id);
+    await this.writing(() => post(`/api/v1/chats/${encodeURIComponent(this.id)}/branch`, { chat }));
+  }
+
+  /**
+   * Do something that the gateway announces as a change of messages; the page itself has it already.
+   * @param {() => Promise<unknown>} work
+   */
+  async writing(work) {
+    this._own++;
+    try {
+      await work();
+    } catch (error) {
+      this._own = Math.max(0, this._own - 1);
+      throw error;
+    }
+  }
+
+  _reloadSoon() {
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => void this.load(), RELOAD_MS);
+  }
+
+  /** Read everything anew after events were lost, among them perhaps those about changes of this page. */
+  _reloadAll() {
+    this._own = 0;
+    void this.load();
   }
 
   async _page(query) {
@@ -210,10 +239,17 @@ export class ChatStore {
     // What is stored is in the page; other events are not, and may be applied twice.
     if (isStored(event.type) && !isAfter(event.id, this._position)) return;
     if (applyToHead(this, event)) return;
+    if (event.type === "chat:reload") return this._hearChange();
     if (event.type === "chat:outlet") return this._takeOutlet(event.data);
     const found = this._messages.get(event.message_id);
     if (found) found.value = reduceMessage(found.peek(), event.type, event.data);
     else if (event.type === "chat:active" && event.data?.active && this._followsCurrent) this.load();
+    else if (event.type === "chat:message" && this._followsCurrent) this._reloadSoon();
+  }
+
+  _hearChange() {
+    if (this._own > 0) this._own--;
+    else this._reloadSoon();
   }
 
   _takeOutlet(data) {

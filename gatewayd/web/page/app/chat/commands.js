@@ -91,8 +91,7 @@ async function removeBranch(store, shown) {
     danger: true,
   };
   if (!(await confirmDialog(question))) return;
-  await del(`${address(store)}/branch/${encodeURIComponent(shown.id)}`);
-  announceChange(store.id);
+  await store.writing(() => del(`${address(store)}/branch/${encodeURIComponent(shown.id)}`));
   await store.switchTo(shown.parentId ?? undefined);
 }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.events.records import EventTarget
 from tests.fakes.storage.chats_site import ChatSite, node, serving_chats
 
 
@@ -88,12 +89,17 @@ async def test_a_change_with_a_short_reply(site: ChatSite) -> None:
     page = await site.ok("GET", f"/{chat_id}/branch")
     assert [message["id"] for message in page["messages"]] == ["a", "b", "c"]
     assert (page["messages"][0]["favorite"], page["messages"][0]["content"]) == (True, "a")
+    assert [event["type"] for _, event in site.house.told][1:] == ["chat:reload", "chat:list"]
+    await site.ok("POST", f"/{chat_id}/branch", None, {"chat": {"title": "New"}})
+    assert [event["type"] for _, event in site.house.told][3:] == ["chat:list"]
     assert (await site.call("POST", f"/{chat_id}/branch", site.admin, {"chat": change}))[0] == 403
 
 
 async def test_a_branch_is_removed_whole(site: ChatSite) -> None:
     chat_id = await tree(site, **FORKED)
     assert await site.ok("DELETE", f"/{chat_id}/branch/d") == {"removed": 2}
+    told = (EventTarget(site.user.id, chat_id), {"type": "chat:reload", "data": {"chat_id": chat_id}})
+    assert site.house.told[-1] == told
     page = await site.ok("GET", f"/{chat_id}/branch")
     assert [message["id"] for message in page["messages"]] == ["a"]
     assert page["messages"][0]["childrenIds"] == ["b"]

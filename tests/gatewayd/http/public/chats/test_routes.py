@@ -283,6 +283,7 @@ async def test_a_message_is_taken_out(site: ChatSite) -> None:
     left = await site.ok("DELETE", f"/{made['id']}/messages/a")
     assert left["chat"]["history"]["messages"]["q"]["childrenIds"] == ["r", "s"]
     assert left["current_message_id"] == "s"
+    assert site.house.told[-1][1]["type"] == "chat:reload"
     assert (await site.call("DELETE", f"/{made['id']}/messages/a"))[0] == 404
 
 
