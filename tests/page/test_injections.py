@@ -1,16 +1,23 @@
 """The corpus of injections in what users, providers and plugins control: it stays text everywhere."""
 
+import asyncio
+import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.fakes.http.loop_thread import background_loop
+from tests.fakes.providers.hostile_oidc import CLIENT, SECRET, HostileProvider, hostile_provider
 from tests.page.browser import Noise
+from tests.page.chat_actions import answers
 from tests.page.conftest import NewContext
 from tests.page.injections import INJECTIONS, SHORT, assert_nothing_ran
-from tests.page.site import Site, opened_site
+from tests.page.site import Site, opened_site, steps
 
 SVG = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' onload='top.ran_by_injection=1'/>"
 NAMES = [text for text in SHORT if len(text) <= 64 and text.isprintable() and text == text.strip()][::3]
@@ -18,12 +25,13 @@ LARGE = [text for text in INJECTIONS["sizes"] if len(text) <= 50_000][:12]
 VIEWS = (
     "/overview",
     "/documents",
-    *(f"/admin/{name}" for name in ("groups", "models", "functions", "collections")),
+    *(f"/admin/{name}" for name in ("users", "groups", "models", "functions", "collections")),
 )
 UNFOLD = """() => {
   for (const one of document.querySelectorAll("main summary, main [aria-expanded=false]")) one.click();
 }"""
 MARKS = {"short": "<script>", "large": "x^{x^{x"}
+INPUT = ("title", "message", "placeholder", "value")
 PLUGIN = '''"""
 title: {title}
 description: {title}
@@ -46,13 +54,36 @@ class Action:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with opened_site(tmp_path_factory.mktemp("i")) as opened:
+def provider() -> Iterator[HostileProvider]:
+    """Serve an identity provider whose claims hold the corpus."""
+    with background_loop() as loop:
+
+        def run(work: Coroutine[Any, Any, Any]) -> Any:
+            return asyncio.run_coroutine_threadsafe(work, loop).result(10)
+
+        serving = hostile_provider(int(time.time()))
+        yield run(serving.__aenter__())
+        run(serving.__aexit__(None, None, None))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, provider: HostileProvider) -> Iterator[Site]:
+    settings = {
+        "OPENID_PROVIDER_URL": f"{provider.issuer}/.well-known/openid-configuration",
+        "OAUTH_PROVIDER_NAME": NAMES[0],
+        "OAUTH_CLIENT_ID": CLIENT,
+        "OAUTH_CLIENT_SECRET": SECRET,
+        "ENABLE_OAUTH_SIGNUP": "true",
+        "ENABLE_OAUTH_GROUP_MANAGEMENT": "true",
+        "ENABLE_OAUTH_GROUP_CREATION": "true",
+        "DEFAULT_USER_ROLE": "user",
+    }
+    with opened_site(tmp_path_factory.mktemp("i"), **settings) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
-def chats(site: Site) -> Mapping[str, str]:
+def chats(site: Site, person: str) -> Mapping[str, str]:
     """Fill the gateway, and return the ids of the chats with the corpus: short texts, and large ones."""
     for number, text in enumerate(NAMES):
         fill_lists(site, number, text)
@@ -63,6 +94,43 @@ def chats(site: Site) -> Mapping[str, str]:
     site.ok("POST", "/api/v1/functions/id/evil/toggle/global")
     kinds = [texts for kind, texts in INJECTIONS.items() if kind != "sizes"]
     return {"short": store_chat(site, kinds), "large": store_chat(site, [[text] for text in LARGE])}
+
+
+@pytest.fixture(scope="module")
+def person(site: Site, provider: HostileProvider) -> str:
+    """Sign people in whose claims hold the corpus, and return the session of the last one."""
+    for number, text in enumerate(NAMES[:2]):
+        claims = {
+            "sub": f"{number} {text}",
+            "name": text,
+            "groups": [f"of {name}" for name in NAMES[number::2]],
+            "picture": SVG,
+        }
+        session = enter(site, provider, **claims, email=f"p{number}@example.org")
+    return session
+
+
+def enter(site: Site, provider: HostileProvider, **claims: Any) -> str:
+    """Sign somebody in at the provider with these claims, and return their session."""
+    begun = answer_of(site, "/oauth/oidc/login")
+    query = parse_qs(urlsplit(begun.headers["Location"]).query)
+    asked = {name: values[0] for name, values in query.items()}
+    provider.time = int(time.time())
+    provider.grant("c", provider.claims(asked["nonce"], **claims), asked["code_challenge"])
+    came = urlencode({"state": asked["state"], "code": "c", "iss": provider.issuer})
+    attempt = begun.headers["Set-Cookie"].partition(";")[0]
+    back = answer_of(site, f"/oauth/oidc/callback?{came}", attempt)
+    assert back.headers["Location"] == "/", back.headers["Location"]
+    cookies = [each.partition(";")[0] for each in back.headers.get_all("Set-Cookie")]
+    return next(each.removeprefix("token=") for each in cookies if each.startswith("token="))
+
+
+def answer_of(site: Site, path: str, cookie: str = "") -> HTTPResponse:
+    connection = HTTPConnection(site.url.removeprefix("http://"))
+    connection.request("GET", path, headers={"Cookie": cookie} if cookie else {})
+    answer = connection.getresponse()
+    connection.close()
+    return answer
 
 
 def fill_lists(site: Site, number: int, text: str) -> None:
@@ -174,16 +242,49 @@ def test_answers_run_nothing(guarded: Page, chats: Mapping[str, str], name: str)
 
 def test_lists_run_nothing(guarded: Page, chats: Mapping[str, str]) -> None:
     """Each view shows the texts, as texts."""
-    for view in (
-        "/overview",
-        "/documents",
-        "/admin/groups",
-        "/admin/models",
-        "/admin/functions",
-        "/admin/collections",
-    ):
+    for view in VIEWS:
         guarded.goto(view)
         expect(guarded.get_by_role("main")).to_contain_text(NAMES[0] if view != "/overview" else "")
         expect(guarded.get_by_role("complementary")).to_contain_text(NAMES[0])
         assert_nothing_ran(guarded)
         assert guarded.url.endswith(view)
+
+
+def test_claims_of_a_provider_run_nothing(
+    guarded: Page, site: Site, chats: Mapping[str, str], person: str
+) -> None:
+    """The name of a person, and that of their provider, stay text to themselves; see the lists for others."""
+    cookie = {"name": "token", "value": person, "url": site.url}
+    guarded.context.add_cookies([cookie])  # type: ignore[list-item]
+    guarded.goto("/settings/account")
+    expect(guarded.get_by_role("complementary")).to_contain_text(NAMES[1])
+    expect(guarded.get_by_role("main")).to_contain_text(NAMES[0])
+    assert_nothing_ran(guarded)
+
+
+def test_dialogs_of_plugins_run_nothing(guarded: Page, site: Site) -> None:
+    """Titles, messages, fields and notices that a plugin sends while somebody looks stay text."""
+    texts = [" ".join(SHORT[start::12])[:2000] for start in range(12)]
+    field = dict(zip(INPUT, texts[2:], strict=False))
+    asked = [
+        {"call": {"type": "confirmation", "data": {"title": texts[0], "message": texts[1]}}},
+        {"call": {"type": "input", "data": field}},
+        {"call": {"type": "input", "data": {**field, "type": "password"}}},
+    ]
+    told = [
+        {"emit": {"type": "notification", "data": {"type": kind, "content": text}}}
+        for kind, text in zip(("info", "error", texts[5]), texts[9:], strict=True)
+    ]
+    turn = site.ask("script", steps({"wait": "looking"}, *told, *asked, {"say": "asked everything"}))
+    guarded.goto(f"/c/{turn.chat_id}")
+    guarded.get_by_role("button", name="Stop the answer").wait_for()
+    site.go_on("looking")
+    for _ in asked:
+        dialog = guarded.get_by_role("dialog")
+        expect(dialog).to_contain_text("top||window")
+        assert_nothing_ran(guarded)
+        before = dialog.inner_text()
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(guarded.get_by_role("dialog").filter(has_text=before[:40])).to_have_count(0)
+    expect(answers(guarded)).to_contain_text("asked everything")
+    assert_nothing_ran(guarded)
