@@ -280,7 +280,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *public_plugin_rows(services.extensions, services.servers, accounts),
         *streaming.sockets.routes(),
         *sign_in_rows(services, replies),
-        *KeyRoutes(accounts.keys).routes(),
+        *KeyRoutes(accounts.keys, accounts.users).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *ProviderFormRoutes(services.providers, services.catalog).routes(),
         *StatusRoutes(status_services(services), __version__).routes(),

@@ -56,6 +56,7 @@ OWN_TESTS = {
     ("DELETE", f"{AUTHS}/api_key"),
     ("POST", f"{AUTHS}/api_keys"),
     ("DELETE", f"{AUTHS}/api_keys/{{id}}"),
+    ("DELETE", "/api/v1/users/{id}/api_keys/{key_id}"),
     ("POST", "/ollama/api/blobs/{digest}"),
     ("HEAD", "/ollama/api/blobs/{digest}"),
     UPLOAD,

@@ -1,5 +1,6 @@
 """Every account service over the stores in memory, with a clock that tests turn."""
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -288,6 +289,10 @@ async def serving_accounts(accounts: Accounts, rows: Sequence[Route]) -> AsyncIt
         yield Site(accounts, client, admin, user, pending)
 
 
+def _path_of(row: Route, value: str) -> str:
+    return re.sub(r"{\w+}", value, row.path)
+
+
 async def check_access(site: Site, rows: Sequence[Route]) -> int:
     """Check that each row refuses whom it must: 401 without an account, 403 with too little; count them."""
     refused = {
@@ -298,11 +303,11 @@ async def check_access(site: Site, rows: Sequence[Route]) -> int:
     checked = 0
     for row in rows:
         for who in refused.get(row.access, ()):
-            status, body = await site.call(row.method, row.path.replace("{id}", site.user.id), who)
+            status, body = await site.call(row.method, _path_of(row, site.user.id), who)
             assert (status, "detail" in body) == (403, True), (row.method, row.path, who.name)
         if row.access in refused:
             for credential in (None, "sk-unknown", "no.such.token"):
-                status, _ = await site.call(row.method, row.path.replace("{id}", "x"), credential)
+                status, _ = await site.call(row.method, _path_of(row, "x"), credential)
                 assert status == 401, (row.method, row.path)
             checked += 1
     return checked

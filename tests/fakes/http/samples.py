@@ -161,6 +161,7 @@ SAMPLES: dict[Row, Sample] = {
         f"{USERS}/{site.add(Role.USER)[0]}/sessions",
         None,
     ),
+    ("GET", f"{USERS}/{{id}}/api_keys"): with_user(f"{USERS}/{{id}}/api_keys"),
     ("GET", f"{USERS}/permissions"): plain(f"{USERS}/permissions"),
     ("GET", f"{USERS}/default/permissions"): plain(f"{USERS}/default/permissions"),
     ("POST", f"{USERS}/default/permissions"): plain(

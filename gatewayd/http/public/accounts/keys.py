@@ -1,4 +1,4 @@
-"""Routes of the caller's API keys: `/api/v1/auths/api_key` of Open WebUI, and `/api/v1/auths/api_keys`."""
+"""Routes of API keys: `/api/v1/auths/api_key` of Open WebUI, `api_keys` beside it, those of any account."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,8 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.keys import Keys
-from gatewayd.accounts.records import ApiKey
+from gatewayd.accounts.records import ApiKey, User
+from gatewayd.accounts.users import Users
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
@@ -18,6 +19,7 @@ from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.http.schemas import TRUE, answers
 
 PREFIX = "/api/v1/auths"
+USER_PATH = "/api/v1/users/{id}/api_keys"
 
 
 class KeyBody(BaseModel):
@@ -30,14 +32,15 @@ class KeyBody(BaseModel):
 
 
 class KeyRoutes:
-    """Routes of the API keys of the caller."""
+    """Routes of the API keys of the caller, and of other accounts for administrators."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Keys, users: Users) -> None:
         self._keys = keys
+        self._users = users
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows for the one key, then those for several named keys."""
-        account = RouteAccess.ACCOUNT
+        """Return the rows for the one key, for several named keys, and for those of an account."""
+        account, admin = RouteAccess.ACCOUNT, RouteAccess.ADMIN
         single, several = f"{PREFIX}/api_key", f"{PREFIX}/api_keys"
         return [
             Route("POST", single, self.create, account, "Create an API key", request=KeyBody, tag="keys"),
@@ -54,6 +57,15 @@ class KeyRoutes:
             Route("GET", several, self.list, account, "List the API keys", tag="keys"),
             Route("POST", several, self.create, account, "Create an API key", request=KeyBody, tag="keys"),
             Route("DELETE", f"{several}/{{id}}", self.remove, account, "Revoke an API key", tag="keys"),
+            Route("GET", USER_PATH, self.list_of_user, admin, "List the API keys of an account", tag="users"),
+            Route(
+                "DELETE",
+                f"{USER_PATH}/{{key_id}}",
+                self.remove_of_user,
+                admin,
+                "Revoke an API key of an account",
+                tag="users",
+            ),
         ]
 
     @answers(accounts.created_key)
@@ -98,12 +110,7 @@ class KeyRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"keys": [...], "total", "missing": [sentence]}`; `missing` lists the reasons why keys are
         refused."""
-        caller = actor(request)
-        keys = await self._keys.list(caller.user_id)
-        missing = await self._keys.why(caller.user)
-        return json_reply(
-            {"keys": [render_key(key) for key in keys], "total": len(keys), "missing": list(missing)}
-        )
+        return await self._listing(actor(request).user)
 
     @answers(TRUE)
     async def remove(self, request: web.Request) -> web.StreamResponse:
@@ -112,6 +119,26 @@ class KeyRoutes:
         await self._keys.revoke(request.match_info["id"], actor(request).user_id)
         note_change(request, request.match_info["id"])
         return json_reply(data=True)
+
+    @answers(accounts.keys)
+    async def list_of_user(self, request: web.Request) -> web.StreamResponse:
+        """Answer the keys of an account as it sees them itself; nobody can read the value of a key."""
+        return await self._listing(await self._users.get(request.match_info["id"]))
+
+    @answers(TRUE)
+    async def remove_of_user(self, request: web.Request) -> web.StreamResponse:
+        """Revoke a key of an account at once, and answer true; 404 for a key of another account."""
+        user = await self._users.get(request.match_info["id"])
+        key = await self._keys.get(request.match_info["key_id"])
+        await self._keys.revoke(key.id, user.id)
+        note_change(request, user.email, {"key": key.name, "id": key.id})
+        return json_reply(data=True)
+
+    async def _listing(self, user: User) -> web.StreamResponse:
+        keys, missing = await self._keys.list(user.id), await self._keys.why(user)
+        return json_reply(
+            {"keys": [render_key(key) for key in keys], "total": len(keys), "missing": list(missing)}
+        )
 
 
 def _created(key: ApiKey, value: str) -> web.Response:

@@ -83,11 +83,12 @@ function NewKey({ value, close }) {
   </div>`;
 }
 
-function KeyTable({ keys, reload }) {
+/** Keys as a table. @param {{keys: object[], reload: () => Promise<void>, path?: string}} props `path` is that of the list */
+export function KeyTable({ keys, reload, path = PATH }) {
   const { run, error } = useAction(async (key) => {
     const question = { title: t("account.keys.revokeTitle", { name: key.name }), text: t("account.keys.revokeText"), danger: true };
     if (!(await confirmDialog({ ...question, verb: t("account.keys.revoke") }))) return;
-    await del(`${PATH}/${encodeURIComponent(key.id)}`);
+    await del(`${path}/${encodeURIComponent(key.id)}`);
     await reload();
   });
   const columns = [

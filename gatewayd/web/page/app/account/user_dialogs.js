@@ -1,8 +1,9 @@
 /**
- * Dialogs about one account: a new one, its fields and groups, its password, its sessions.
+ * Dialogs about one account: a new one, its fields and groups, its password, its sessions and keys.
  */
 import { confirmed } from "#app/account/confirmation";
 import { Form, PasswordField, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
+import { KeyTable } from "#app/account/keys";
 import { SessionList } from "#app/account/sessions";
 import { del, post } from "#app/core/api";
 import { html, useState } from "#app/core/html";
@@ -133,4 +134,14 @@ export function SessionsDialog({ user, titleId, close }) {
     <p class="help">${t("account.users.sessionsText")}</p>
     <div class="dialog-buttons"><${Button} onClick=${() => close()}>${t("common.close")}<//>
       ${value?.length > 0 && html`<${Button} kind="danger" busy=${end.busy} onClick=${end.run}>${t("account.users.endSessions")}<//>`}</div>`;
+}
+
+/** The API keys of an account, without their values, which nobody can read. */
+export function KeysDialog({ user, titleId, close }) {
+  const path = `/api/v1/users/${encodeURIComponent(user.id)}/api_keys`;
+  const { value, error, reload } = useResource(path);
+  return html`<h2 id=${titleId}>${t("account.users.keysOf", { name: user.name })}</h2>
+    <${ErrorNote} error=${error} />
+    ${value ? html`<${KeyTable} keys=${value.keys} reload=${reload} path=${path} />` : !error && html`<${Skeleton} />`}
+    <div class="dialog-buttons"><${Button} onClick=${() => close()}>${t("common.close")}<//></div>`;
 }

@@ -6,7 +6,7 @@ import { useResource, useSettled } from "#app/account/forms";
 import { Invitations, inviteSomebody } from "#app/account/invitations";
 import { moment } from "#app/account/keys";
 import { Person } from "#app/account/members";
-import { NewUser, PasswordDialog, SessionsDialog, UserDialog } from "#app/account/user_dialogs";
+import { KeysDialog, NewUser, PasswordDialog, SessionsDialog, UserDialog } from "#app/account/user_dialogs";
 import { UserSelection } from "#app/account/user_selection";
 import { del, post } from "#app/core/api";
 import { confirmDialog, openDialog } from "#app/core/dialogs";
@@ -87,7 +87,7 @@ function UserMenu({ user, groups, reload, fail }) {
       fail(error);
     }
   };
-  const dialog = (component) => async () => (await openDialog(component, { user, groups })) && reload();
+  const dialog = (component, wide = false) => async () => (await openDialog(component, { user, groups, wide })) && reload();
   const turn = async () => {
     if (user.active && !(await confirmDialog(question("deactivate", user)))) return;
     await post(`${path}/update`, { active: !user.active });
@@ -103,6 +103,7 @@ function UserMenu({ user, groups, reload, fail }) {
   const items = [
     { label: t("account.users.edit"), icon: "pencil", run: dialog(UserDialog) },
     { label: t("account.users.sessions"), icon: "monitor", run: dialog(SessionsDialog) },
+    { label: t("account.keys.title"), icon: "key", run: dialog(KeysDialog, true) },
     { label: t("account.users.setPassword"), icon: "key-round", run: dialog(PasswordDialog), disabled: isMe },
     null,
     { label: t(user.active ? "account.users.deactivate" : "account.users.activate"), icon: user.active ? "user-x" : "user-check",

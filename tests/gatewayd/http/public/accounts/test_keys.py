@@ -1,6 +1,7 @@
 """Tests for gatewayd.http.public.accounts.keys."""
 
 import base64
+import logging
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,12 +16,12 @@ ONE, MANY = "/api/v1/auths/api_key", "/api/v1/auths/api_keys"
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     accounts = Accounts()
-    async with serving_accounts(accounts, KeyRoutes(accounts.keys).routes()) as made:
+    async with serving_accounts(accounts, KeyRoutes(accounts.keys, accounts.users).routes()) as made:
         yield made
 
 
 async def test_access(site: Site) -> None:
-    assert await check_access(site, KeyRoutes(site.accounts.keys).routes()) == 6
+    assert await check_access(site, KeyRoutes(site.accounts.keys, site.accounts.users).routes()) == 8
 
 
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.USER])
@@ -120,3 +121,22 @@ async def test_every_way_of_sending_a_key_is_treated_alike(site: Site, way: str)
     await runtime.set({"ENABLE_API_KEYS": True}, by="test")
     await site.accounts.keys.revoke_all(site.admin.id)
     assert await status() == 401
+
+
+async def test_administrators_list_and_revoke_those_of_others(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    await site.accounts.grant_keys(site.user)
+    await site.accounts.grant_keys(site.admin)
+    key, value = await site.accounts.keys.issue(site.user, "laptop")
+    own, _ = await site.accounts.keys.issue(site.admin, "mine")
+    path = f"/api/v1/users/{site.user.id}/api_keys"
+    assert await site.get_ok(path, site.admin) == await site.get_ok(MANY, site.user)
+    assert value not in str(await site.get_ok(path, site.admin))
+    for wanted in (own.id, "gone"):
+        assert (await site.call("DELETE", f"{path}/{wanted}", site.admin))[0] == 404
+    assert (await site.call("GET", "/api/v1/users/gone/api_keys", site.admin))[0] == 404
+    caplog.set_level(logging.INFO, "gatewayd.audit")
+    assert await site.call("DELETE", f"{path}/{key.id}", site.admin) == (200, True)
+    assert (await site.call("GET", MANY, value))[0] == 401
+    assert [each.id for each in await site.accounts.keys.list()] == [own.id]
