@@ -200,6 +200,7 @@ def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry)
     options = CatalogOptions(
         max_age=settings.models_cache_ttl,
         deadline=settings.aiohttp_client_timeout_model_list,
+        alias_prefix=settings.anthropic_model_alias_prefix,
         bypass_all=settings.bypass_model_access_control,
         bypass_admins=settings.bypass_admin_access_control,
     )

@@ -17,7 +17,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 from gatewayd.settings import Provider, Settings
 from gatewayd.tasks import TaskRegistry
-from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
+from gatewayd.upstream.sources.config import ModelListUse, ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.sources.factory import open_source
 
 MANAGED_CONNECTIONS: Final = 10_000
@@ -139,6 +139,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         maker=provider.maker,
         rules=_rules_of(provider.name, settings),
         models=tuple(provider.models),
+        model_list=ModelListUse(provider.model_list),
         denied_betas=tuple(provider.denied_betas),
         index=index,
         connections=provider.connections,

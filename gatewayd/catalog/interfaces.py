@@ -158,6 +158,16 @@ class EmbeddingSource(Protocol):
 
 
 @runtime_checkable
+class PrefixedSource(Protocol):
+    """A source whose models have a prefix in the ids of callers."""
+
+    @property
+    def model_prefix(self) -> str:
+        """Prefix that the ids of callers have before the source's own ids."""
+        ...
+
+
+@runtime_checkable
 class LoadingSource(Protocol):
     """A source that lists some of its models only once it has loaded them."""
 

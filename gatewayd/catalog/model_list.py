@@ -16,6 +16,9 @@ log = logging.getLogger(__name__)
 MAX_MODELS: Final = 10_000
 """Maximum number of models kept of one source; the first ones of its list."""
 
+RETRY_SECONDS: Final = 10
+"""How long after a failed fetch the next one starts."""
+
 Monotonic = Callable[[], float]
 
 
@@ -34,7 +37,7 @@ class SourceListing:
         *,
         max_age: float,
         deadline: float,
-        retry: float = 10.0,
+        retry: float = RETRY_SECONDS,
         monotonic: Monotonic | None = None,
     ) -> None:
         self.source = source
@@ -48,6 +51,7 @@ class SourceListing:
         self._monotonic = monotonic or asyncio.get_running_loop().time
         self._due = 0.0
         self._was_fetched = False
+        self._was_read = False
         self._is_awaited = True
         self._settled = asyncio.Event()
         self._fetching = False
@@ -88,6 +92,11 @@ class SourceListing:
         """Whether a fetch is running that callers should wait for: the first one, or one after a change."""
         return self._fetching and self._is_awaited
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the list could not be read yet, so that the source may have any model."""
+        return self.problem is not None and not self._was_read
+
     async def _fetch(self) -> None:
         try:
             await self._ask()
@@ -107,6 +116,7 @@ class SourceListing:
             self._due = self._monotonic() + self._retry
         else:
             self._report(_too_long(self.source.name) if len(models) > MAX_MODELS else None)
+            self._was_read = True
             self._due = self._monotonic() + self._max_age
             self._store(models[:MAX_MODELS])
 

@@ -15,8 +15,14 @@ from gatewayd.catalog.custom_models import (
     check_picture,
 )
 from gatewayd.catalog.failover import Candidate, Failover
-from gatewayd.catalog.interfaces import LoadingSource, ModelRecordStore, ModelSource, Viewer
-from gatewayd.catalog.model_list import SourceListing, source_states
+from gatewayd.catalog.interfaces import (
+    LoadingSource,
+    ModelRecordStore,
+    ModelSource,
+    PrefixedSource,
+    Viewer,
+)
+from gatewayd.catalog.model_list import RETRY_SECONDS, SourceListing, source_states
 from gatewayd.catalog.model_names import find_listed_name, model_name_variants
 from gatewayd.catalog.records import FAMILY, Grant, Model, ModelRecord
 from gatewayd.deadlines import TimeLimit
@@ -27,14 +33,20 @@ from gatewayd.transactions import after_commit
 
 FIRST_LIST_SECONDS: Final = 2.0
 MAX_ID_LENGTH: Final = 256
+CLAUDE_NAMES: Final = ("claude", "anthropic")
+"""Beginnings of the ids that clients show that take names of Claude only."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """Age and deadline of model lists in seconds, and exemptions from access lists."""
+    """Age and deadline of model lists in seconds, and exemptions from access lists.
+
+    `alias_prefix` before the id of a model makes another name of it, in the lists of Anthropic clients.
+    """
 
     max_age: float = 30.0
     deadline: float = 10.0
+    alias_prefix: str = ""
     bypass_all: bool = False
     bypass_admins: bool = True
 
@@ -122,7 +134,7 @@ class Catalog:
         """Return the model as each of its sources offers it, in the order of attempts.
 
         A name without a tag stands for its tag `latest`. Raises not_found if the model does not exist or the
-        viewer may not use it.
+        viewer may not use it, and unavailable while the list of a source that may have it cannot be read.
         """
         merged = self._current()
         if model_id not in merged:
@@ -130,6 +142,10 @@ class Catalog:
         found = merged.get(model_id) or merged.get(find_listed_name(model_id, merged))
         if found is None and await self._load(model_id):
             found = self._current().get(model_id)
+        if found is None and (original := self._find_alias(model_id)):
+            return await self.candidates(original, viewer)
+        if found is None and self._may_use(viewer, model_id):
+            self._check_unknown(model_id)
         if found is None or not self._may_use(viewer, found[0].model.id):
             raise GatewayError(
                 ErrorKind.NOT_FOUND,
@@ -138,6 +154,35 @@ class Catalog:
                 code="model_not_found",
             )
         return found
+
+    def alias_of(self, model_id: str) -> str:
+        """Return the name of a model in the lists of clients that take names of Claude only."""
+        if model_id.startswith(CLAUDE_NAMES):
+            return model_id
+        return self._options.alias_prefix + model_id
+
+    def _find_alias(self, model_id: str) -> str | None:
+        """Return the id of the listed model whose alias a name is; None for other names."""
+        prefix = self._options.alias_prefix
+        original = model_id.removeprefix(prefix)
+        if not prefix or original == model_id or original.startswith(CLAUDE_NAMES):
+            return None
+        listed = self._current()
+        return original if find_listed_name(original, listed) in listed else None
+
+    def _check_unknown(self, model_id: str) -> None:
+        """Raise unavailable if a source may have a model whose list could not be read since the start."""
+        for item in self._listings:
+            prefix = item.source.model_prefix if isinstance(item.source, PrefixedSource) else ""
+            if item.is_unknown and model_id.startswith(prefix):
+                raise GatewayError(
+                    ErrorKind.UNAVAILABLE,
+                    f"cannot tell whether there is a model {model_id[:MAX_ID_LENGTH]!r}: the list of"
+                    f" {item.source.name} could not be read yet",
+                    param="model",
+                    code="models_unknown",
+                    retry_after=RETRY_SECONDS,
+                )
 
     async def get(self, model_id: str, viewer: Viewer) -> tuple[Model, ModelSource]:
         """Return the first candidate; raise not_found."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
@@ -18,6 +18,8 @@ DEFAULT_BASE_URLS: Final = {
 ProviderKind = Annotated[
     Literal["openai", "anthropic", "ollama"], ExpectedValue('"openai", "anthropic" or "ollama"')
 ]
+
+ModelList = Annotated[Literal["filter", "add", "replace"], ExpectedValue('"filter", "add" or "replace"')]
 
 Maker = Annotated[
     Literal[
@@ -79,6 +81,11 @@ class Provider(BaseModel):
     models: Texts = Field(
         (), description="Ids of the models to offer, as the provider names them; all when empty."
     )
+    model_list: ModelList = Field(
+        "filter",
+        description="What models does to the list of the provider: filter leaves out all others, add offers"
+        " them besides the list, replace offers them alone and does not ask for the list.",
+    )
     maker: Maker = Field(
         "",
         description="Whose rules requests follow, see gatewayd-dialects(7); when empty, by the host name and"
@@ -101,6 +108,12 @@ class Provider(BaseModel):
         None, gt=0, description="Replaces aiohttp_client_stream_idle_timeout."
     )
     timeout: OwnSeconds = Field(None, gt=0, description="Replaces aiohttp_client_timeout.")
+
+    @model_validator(mode="after")
+    def _check_models(self) -> Self:
+        if self.model_list == "replace" and not self.models:
+            raise ValueError('model_list "replace" needs models')
+        return self
 
     @model_validator(mode="before")
     @classmethod

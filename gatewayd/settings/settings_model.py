@@ -276,6 +276,12 @@ class Settings(
     models_cache_ttl: types.Seconds = setting(
         restart(PROVIDERS), 30.0, "Time for which the model list of a provider is cached.", ge=0
     )
+    anthropic_model_alias_prefix: types.Line = setting(
+        restart(PROVIDERS),
+        "",
+        "Text put before the ids of models in lists for Anthropic clients, unless they begin with claude or"
+        " anthropic, such as claude-; requests may use these names too; empty for none.",
+    )
 
     enable_builtin_model: types.AutoSwitch = setting(
         restart(BUILT_IN_MODEL),

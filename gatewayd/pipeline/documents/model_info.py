@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.catalog.access_grants import render_grant
+from gatewayd.catalog.model_facts import facts_of
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.completions.json_access import as_mapping, as_sequence
 
@@ -102,6 +103,7 @@ def _element(
         "tags": [],
         "actions": [],
         "filters": [],
+        **facts_of(model.detail),
         **detail,
     }
     if record is not None:

@@ -15,13 +15,12 @@ from gatewayd.dialects.anthropic.hosts import MessageHost
 from gatewayd.dialects.anthropic.source import to_request
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.dialects.providers.message_request import capabilities_of
-from gatewayd.errors import GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.message_requests import VERSION, MessageRequests
-from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
+from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.streams.anthropic import MessageReader, message_events
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.decoder import DecodingReader
@@ -47,15 +46,20 @@ class AnthropicSource:
         """The provider's name."""
         return self._config.name
 
-    async def list_models(self) -> Sequence[Model]:
-        """Fetch the models of the provider, page by page.
+    @property
+    def model_prefix(self) -> str:
+        """Prefix that the ids of callers have before the provider's own ids."""
+        return self._config.prefix
 
-        A provider without a list (404), and Bedrock and Vertex, have the models of the allow list.
+    async def list_models(self) -> Sequence[Model]:
+        """Fetch the models of the provider, page by page, see `find_listed`.
+
+        Bedrock and Vertex have the models of the settings.
         """
         if self._requests.rules.has_model_in_path:
-            found = [{"id": model_id} for model_id in self._config.models]
+            found: Sequence[Mapping[str, Any]] = [{"id": model_id} for model_id in self._config.models]
         else:
-            found = await self._listed()
+            found = await find_listed(self._config, self._pages)
         named = [{**item, "name": item.get("display_name")} for item in found]
         return await select_models(self._config, named, "anthropic", self._detail)
 
@@ -108,14 +112,6 @@ class AnthropicSource:
         elif key is not None:
             headers["x-api-key"] = key
         return headers
-
-    async def _listed(self) -> list[dict[str, Any]]:
-        try:
-            return await self._pages()
-        except GatewayError as error:
-            if not lacks_listing(error) or not self._config.models:
-                raise
-            return [{"id": model_id} for model_id in self._config.models]
 
     async def _pages(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

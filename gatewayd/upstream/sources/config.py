@@ -26,6 +26,17 @@ class SourceKind(StrEnum):
     OLLAMA = "ollama"
 
 
+class ModelListUse(StrEnum):
+    """What the `models` of a provider mean for its own list."""
+
+    # Models of the list that are not in `models` are left out; without `models` there are all.
+    FILTER = "filter"
+    # The models of `models` are offered besides those of the list.
+    ADD = "add"
+    # The models of `models` are offered; the provider is not asked for its list.
+    REPLACE = "replace"
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamTimeouts:
     """Time limits for a provider, in seconds.
@@ -45,8 +56,8 @@ class UpstreamTimeouts:
 class ProviderConfig:
     """One provider or runtime.
 
-    `models` is the allow list of the provider's own ids (empty: all). `index` is the position of the provider
-    in the settings, counted separately for runtimes, and appears as `urlIdx` and in `urls`. `owned_by` and
+    `models` has ids of the provider, `model_list` what they mean for its list. `index` is the position of
+    the provider in the settings, counted separately for runtimes, and appears as `urlIdx` and in `urls`. `owned_by` and
     `connection_type` replace the values of the kind in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
     With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
@@ -61,6 +72,7 @@ class ProviderConfig:
     key: str | None = field(default=None, repr=False)
     prefix: str = ""
     models: tuple[str, ...] = ()
+    model_list: ModelListUse = ModelListUse.FILTER
     index: int = 0
     owned_by: str | None = None
     connection_type: str | None = None

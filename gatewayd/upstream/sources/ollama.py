@@ -11,7 +11,7 @@ from gatewayd.dialects.ollama.source import ReplyDecoder, from_embed, to_complet
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.streams.checks import CheckedLines, CheckedWhole, StreamChecker, UncheckedStream
@@ -47,17 +47,18 @@ class OllamaSource:
         return self._config.name
 
     @property
+    def model_prefix(self) -> str:
+        """Prefix that the ids of callers have before the runtime's own ids."""
+        return self._config.prefix
+
+    @property
     def prefix(self) -> str:
         """Prefix of the runtime's model ids in the ids that callers send."""
         return self._config.prefix
 
     async def list_models(self) -> Sequence[Model]:
-        """Fetch the models that the runtime has installed."""
-        answer = await self._exchange.get("/api/tags")
-        tags = listed_objects(answer, "models", self._exchange.failures)
-        found = [
-            {"id": tag.get("model") or tag.get("name"), "name": tag.get("name"), "tag": tag} for tag in tags
-        ]
+        """Fetch the models that the runtime has installed, see `find_listed`."""
+        found = await find_listed(self._config, self._fetch_list)
         return await select_models(self._config, found, "ollama", self._detail, connection_type="local")
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
@@ -100,9 +101,18 @@ class OllamaSource:
         """Close all connections."""
         await self._exchange.close()
 
+    async def _fetch_list(self) -> list[dict[str, Any]]:
+        answer = await self._exchange.get("/api/tags")
+        tags = listed_objects(answer, "models", self._exchange.failures)
+        return [
+            {"id": tag.get("model") or tag.get("name"), "name": tag.get("name"), "tag": tag} for tag in tags
+        ]
+
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         connection_type = self._config.connection_type or "local"
-        return {"ollama": {**item["tag"], "connection_type": connection_type, "urls": [self._config.index]}}
+        # A model that only the settings name has no tag.
+        tag = item.get("tag") or {"name": item["id"], "model": item["id"]}
+        return {"ollama": {**tag, "connection_type": connection_type, "urls": [self._config.index]}}
 
 
 def _check_of(path: str, body: Body | None) -> StreamChecker | None:

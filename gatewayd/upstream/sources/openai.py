@@ -9,13 +9,12 @@ from gatewayd.completions.choices import complete_choices
 from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
-from gatewayd.errors import GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
-from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
+from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
 
@@ -34,18 +33,14 @@ class OpenAiSource:
         """The provider's name."""
         return self._config.name
 
-    async def list_models(self) -> Sequence[Model]:
-        """Fetch the models of the provider.
+    @property
+    def model_prefix(self) -> str:
+        """Prefix that the ids of callers have before the provider's own ids."""
+        return self._config.prefix
 
-        A provider without a list (404) has the models of the allow list, if there is one.
-        """
-        try:
-            answer = await self._exchange.get("/models")
-        except GatewayError as error:
-            if not lacks_listing(error) or not self._config.models:
-                raise
-            answer = [{"id": model_id} for model_id in self._config.models]
-        found = listed_objects(answer, "data", self._exchange.failures)
+    async def list_models(self) -> Sequence[Model]:
+        """Fetch the models of the provider, see `find_listed`."""
+        found = await find_listed(self._config, self._fetch_list)
         return await select_models(self._config, found, "openai", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
@@ -90,6 +85,9 @@ class OpenAiSource:
         """Return a request without what the model does not take, and without fields of other protocols."""
         adapted = self._rules.adapt(body, model, context)
         return without_foreign(adapted) if context.is_converted else adapted
+
+    async def _fetch_list(self) -> list[dict[str, Any]]:
+        return listed_objects(await self._exchange.get("/models"), "data", self._exchange.failures)
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}

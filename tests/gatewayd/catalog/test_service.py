@@ -329,3 +329,39 @@ async def test_many_grants_on_many_models_are_looked_up_not_walked(tasks: TaskRe
     looked = 0
     assert await catalog.list(USER) == []
     assert looked == 0
+
+
+async def test_a_model_is_not_unknown_while_a_list_cannot_be_read(tasks: TaskRegistry) -> None:
+    source = FakeSource("s", failure=GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot list"))
+    catalog = make_catalog(tasks, FakeSource("other", [make_model("m")]), source)
+    with pytest.raises(GatewayError, match="list of s could not be read yet") as caught:
+        await catalog.candidates("x", ADMIN)
+    assert (caught.value.kind, caught.value.retry_after) == (ErrorKind.UNAVAILABLE, 10)
+    # Whoever has no grant would not get the model of this source either.
+    with pytest.raises(GatewayError) as caught:
+        await catalog.candidates("x", USER)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert (await catalog.get("m", ADMIN))[0].id == "m"
+    source.failure = None
+    await catalog.list(ADMIN, refresh=True)
+    source.failure = GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot list")
+    await catalog.list(ADMIN, refresh=True)
+    # Its last list counts.
+    with pytest.raises(GatewayError) as caught:
+        await catalog.candidates("x", ADMIN)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_an_alias_is_the_model_with_its_rights(tasks: TaskRegistry) -> None:
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions(alias_prefix="claude-"), clock=lambda: 100)
+    catalog.use([FakeSource("s", [make_model("gpt"), make_model("claude-x"), make_model("m:latest")])])
+    await catalog.list(ADMIN)
+    assert [catalog.alias_of(name) for name in ("gpt", "claude-x")] == ["claude-gpt", "claude-x"]
+    assert (await catalog.get("claude-gpt", ADMIN))[0].id == "gpt"
+    assert (await catalog.get("claude-m", ADMIN))[0].id == "m:latest"
+    for name, viewer in (("claude-gpt", USER), ("claude-claude-x", ADMIN), ("claude-", ADMIN)):
+        with pytest.raises(GatewayError) as caught:
+            await catalog.get(name, viewer)
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+    await catalog.grant("gpt", [Grant("user", "u2", "read")], by="u1")
+    assert (await catalog.get("claude-gpt", USER))[0].id == "gpt"

@@ -1,6 +1,6 @@
 """Model lists in the messages dialect, for requests with the header `anthropic-version`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -28,15 +28,23 @@ def add_dialect_fields(listed: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(provided, dict)
         else {}
     )
+    sizes = {"max_input_tokens": "context_length", "max_tokens": "max_completion_tokens"}
+    facts = {name: listed.get(general) for name, general in sizes.items()}
     created = datetime.fromtimestamp(listed["created"], UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         **listed,
         "lifecycle": "active",
+        **{name: value for name, value in facts.items() if value is not None},
         **known,
         "type": "model",
         "display_name": listed["name"],
         "created_at": created,
     }
+
+
+def aliased(models: Sequence[Mapping[str, Any]], alias_of: Callable[[str], str]) -> list[dict[str, Any]]:
+    """Return the elements with the aliases of their models as ids."""
+    return [{**model, "id": alias_of(model["id"])} for model in models]
 
 
 def model_page(models: Sequence[Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:

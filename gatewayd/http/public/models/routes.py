@@ -117,7 +117,8 @@ class PublicModelRoutes:
         buttons = await self._read_buttons()
         listed = await self._all_listed(models, actor(request), buttons)
         if anthropic_lists.is_wanted(request):
-            return await body.large_reply(anthropic_lists.model_page(listed, request.query))
+            aliased = anthropic_lists.aliased(listed, self._catalog.alias_of)
+            return await body.large_reply(anthropic_lists.model_page(aliased, request.query))
         return await packed(request, await body.large_reply({"object": "list", "data": listed}))
 
     @answers(models.model)

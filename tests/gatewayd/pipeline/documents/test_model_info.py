@@ -68,12 +68,13 @@ def test_users_read_what_a_client_shows_of_a_record() -> None:
             {
                 "preset": True,
                 "pipe": {"type": "pipe"},
+                "context_length": 9,
                 "openai": {"max_input_tokens": 9, "capabilities": {"vision": True}},
             },
         ),
         ({"openai": {"id": "up-base"}, "preset": True}, {"preset": True}),
         ({"openai": "up-base", "preset": True}, {"preset": True}),
-        ({"openai": BASE, "urlIdx": 3}, {"openai": BASE, "urlIdx": 3}),
+        ({"openai": BASE, "urlIdx": 3}, {"openai": BASE, "urlIdx": 3, "context_length": 9}),
     ],
     ids=["preset", "nothing to tell", "no object", "own"],
 )

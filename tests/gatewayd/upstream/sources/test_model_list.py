@@ -1,11 +1,14 @@
 import itertools
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
-from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
-from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.sources.config import ModelListUse, ProviderConfig, SourceKind
+from gatewayd.upstream.sources.model_list import find_listed, select_models
 
 CONFIG = ProviderConfig(
     "acme", SourceKind.OPENAI, "http://acme.test/v1/", prefix="acme.", models=("a", "b", "long")
@@ -50,3 +53,38 @@ async def test_no_more_are_built_than_tell_that_there_are_too_many() -> None:
     config = ProviderConfig("acme", SourceKind.OPENAI, "http://acme.test")
     endless = ({"id": f"m{number}"} for number in itertools.count())
     assert len(await select_models(config, endless, "openai", lambda item: {})) == MAX_MODELS + 1
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        (ModelListUse.FILTER, ["a"]),
+        (ModelListUse.ADD, ["a", "b", "long", "c"]),
+        (ModelListUse.REPLACE, ["a", "b", "long"]),
+    ],
+)
+async def test_ids_of_the_settings_filter_extend_or_replace_the_list(
+    use: ModelListUse, expected: list[str]
+) -> None:
+    fetched = []
+
+    async def fetch() -> list[dict[str, Any]]:
+        fetched.append(1)
+        return [{"id": "a", "name": "A"}, {"id": "c"}]
+
+    config = replace(CONFIG, model_list=use)
+    found = await find_listed(config, fetch)
+    models = await select_models(config, found, "openai", lambda item: {})
+    assert [model.upstream_id for model in models] == expected
+    assert bool(fetched) is (use is not ModelListUse.REPLACE)
+    # What the provider says of a model is not lost.
+    assert models[0].name == ("a" if use is ModelListUse.REPLACE else "A")
+
+
+async def test_a_list_that_fails_is_no_list_of_the_settings() -> None:
+    async def fail() -> list[dict[str, Any]]:
+        raise GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot list")
+
+    for use in (ModelListUse.FILTER, ModelListUse.ADD):
+        with pytest.raises(GatewayError, match="cannot list"):
+            await find_listed(replace(CONFIG, model_list=use), fail)
