@@ -109,9 +109,9 @@ class ProviderClient:
 
         `headers` and `is_native` are as in `post`.
         """
-        fallback = None if whole is None else (whole, self._read_object)
+        fallback = None if whole is None else (whole, self.read_object)
         return AnswerChunks(
-            lambda: self._begin(path, body, context, headers, learns=not is_native),
+            lambda: self.begin(path, body, context, headers, learns=not is_native),
             reader,
             self.failures,
             fallback,
@@ -251,7 +251,7 @@ class ProviderClient:
             raise self.failures.from_event(error)
         return answer
 
-    async def _begin(
+    async def begin(
         self,
         path: str,
         body: Mapping[str, Any],
@@ -260,6 +260,7 @@ class ProviderClient:
         *,
         learns: bool = True,
     ) -> UpstreamResponse:
+        """Send a JSON body and return the answer with its body unread; a refusal raises."""
         response = await self._ask("POST", path, body, context, headers, learns=learns)
         if media_type(response) == "text/html":
             response.close()
@@ -267,7 +268,8 @@ class ProviderClient:
         _pass_headers(response, context)
         return response
 
-    async def _read_object(self, response: UpstreamResponse) -> dict[str, Any]:
+    async def read_object(self, response: UpstreamResponse) -> dict[str, Any]:
+        """Return the JSON object of an answer, read whole; raises its error."""
         return self._object((await self._parse(response, await response.read(MAX_ANSWER_BYTES)))[1])
 
     async def _parse(

@@ -1,0 +1,139 @@
+"""The Responses protocol of a provider, for models that take tools, or everything, only there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.completions.records import Body, Completion, CompletionChunk
+from gatewayd.dialects.openai import wants_usage
+from gatewayd.dialects.responses.upstream_events import ResponseDecoder
+from gatewayd.dialects.responses.upstream_reply import failure_of, to_completion
+from gatewayd.dialects.responses.upstream_request import ResponsesOptions, to_request
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.http.client import UpstreamResponse
+from gatewayd.upstream.sources.provider_client import ProviderClient
+from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
+from gatewayd.upstream.streams.decoder import DecodingReader
+from gatewayd.upstream.streams.sse import DataFramer, FramingError
+
+PATH: Final = "/responses"
+
+MAX_EVENT_BYTES: Final = 8 * 1024 * 1024
+"""Maximum number of bytes of an event: the first and the last ones repeat the tools of the request."""
+
+MAX_REMEMBERED_MODELS: Final = 1000
+"""Maximum number of models whose refusals are remembered; the oldest is forgotten."""
+
+UNREADABLE: Final = "invalid_encrypted_content"
+"""The code of a refusal of reasoning that another organisation has encrypted."""
+
+_NO_SUMMARY: Final = frozenset({"reasoning.summary"})
+_NO_REASONING: Final = frozenset({"include", "reasoning", "reasoning.encrypted_content"})
+
+
+class ResponsesProtocol:
+    """Answers chat requests of one provider through its Responses endpoint.
+
+    `origin` names the source in the reasoning that it has encrypted. A model that has no reasoning or no
+    summary of it says so in a refusal; the request is then sent once more without, and so are later ones.
+    """
+
+    def __init__(self, origin: str, exchange: ProviderClient, path: str = PATH) -> None:
+        self._origin = origin
+        self._exchange = exchange
+        self._path = path
+        self._known: dict[str, ResponsesOptions] = {}
+
+    async def complete(self, body: Body, context: CallContext, warnings: list[str]) -> Completion:
+        """Return a whole answer; sentences about what was left out are added to `warnings`."""
+        body = {**body, "stream": False}
+        answer = await self._answer(body, context, warnings)
+        failure = failure_of(answer)
+        if failure is not None:
+            raise self._exchange.failures.from_event(failure)
+        if not isinstance(answer.get("output"), list):
+            raise self._exchange.failures.broken("its answer has no 'output'")
+        return Completion(body=to_completion(answer, ids.now(), self._origin))
+
+    def stream(self, body: Body, context: CallContext, warnings: list[str]) -> AnswerChunks:
+        """Return the answer in chunks; `warnings` is complete before the first one."""
+        body = {**body, "stream": True}
+        decoder = ResponseDecoder(ids.now(), self._origin, include_usage=wants_usage(body))
+        reader = DecodingReader(DataFramer(MAX_EVENT_BYTES), decoder)
+        whole = (self._whole, self._exchange.read_object)
+        return AnswerChunks(
+            lambda: self._begin(body, context, warnings), reader, self._exchange.failures, whole
+        )
+
+    async def _answer(self, body: Body, context: CallContext, warnings: list[str]) -> Body:
+        attempt = self._attempt(body)
+        while True:
+            try:
+                _, answer = await self._exchange.post(self._path, attempt.request, context)
+            except GatewayError as error:
+                attempt = self._next(attempt, body, error)
+            else:
+                warnings += attempt.warnings
+                return answer
+
+    async def _begin(self, body: Body, context: CallContext, warnings: list[str]) -> UpstreamResponse:
+        attempt = self._attempt(body)
+        while True:
+            try:
+                response = await self._exchange.begin(self._path, attempt.request, context)
+            except GatewayError as error:
+                attempt = self._next(attempt, body, error)
+            else:
+                warnings += attempt.warnings
+                return response
+
+    def _attempt(self, body: Body, options: ResponsesOptions | None = None) -> "_Attempt":
+        options = options or self._known.get(str(body.get("model"))) or ResponsesOptions(self._origin)
+        attempt = _Attempt(options)
+        attempt.request = to_request(body, options, attempt.warnings)
+        return attempt
+
+    def _next(self, attempt: "_Attempt", body: Body, error: GatewayError) -> "_Attempt":
+        """Return the attempt after a refusal; raises it if there is nothing that can be left out."""
+        options = _weaker(attempt.options, error)
+        if options is None:
+            raise error
+        following = self._attempt(body, options)
+        if not options.keeps_reasoning:
+            following.warnings.append("left out the reasoning of earlier turns: the provider cannot read it")
+            return following
+        model = str(body.get("model"))
+        if model not in self._known and len(self._known) >= MAX_REMEMBERED_MODELS:
+            self._known.pop(next(iter(self._known)))
+        self._known[model] = options
+        return following
+
+    def _whole(self, answer: Mapping[str, Any]) -> CompletionChunk:
+        failure = failure_of(answer)
+        if failure is not None:
+            raise self._exchange.failures.from_event(failure)
+        if not isinstance(answer.get("output"), list):
+            raise FramingError("its answer has no 'output'")
+        return completion_chunk(to_completion(answer, ids.now(), self._origin))
+
+
+@dataclass(slots=True)
+class _Attempt:
+    options: ResponsesOptions
+    request: Body = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+def _weaker(options: ResponsesOptions, error: GatewayError) -> ResponsesOptions | None:
+    """Return the options without what a refusal names, None if it names nothing of them."""
+    if error.kind is not ErrorKind.INVALID_REQUEST:
+        return None
+    if error.provider_code == UNREADABLE and options.keeps_reasoning:
+        return replace(options, keeps_reasoning=False)
+    if error.param in _NO_SUMMARY and options.has_summary:
+        return replace(options, has_summary=False)
+    if error.param in _NO_REASONING and options.reasons:
+        return replace(options, reasons=False)
+    return None

@@ -1,0 +1,113 @@
+import pytest
+
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.provider_client import ProviderClient
+from gatewayd.upstream.sources.responses import ResponsesProtocol
+from tests.fakes.providers.completion_assembler import Gatherer
+from tests.fakes.providers.strict.responses import StrictResponses
+from tests.fakes.providers.upstream import CUT, Reply, anthropic_events, json_reply
+
+CONTEXT = CallContext("r1", "u1")
+HELLO = {"model": "gpt-6-astra", "messages": [{"role": "user", "content": "hi"}]}
+
+
+@pytest.fixture
+async def strict():
+    async with StrictResponses() as server:
+        yield server
+
+
+@pytest.fixture
+async def protocol(strict, short):
+    config = ProviderConfig("acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short)
+    exchange = ProviderClient(config, {"Authorization": f"Bearer {strict.key}"})
+    yield ResponsesProtocol("acme", exchange)
+    await exchange.close()
+
+
+async def whole(protocol, body, warnings):
+    return (await protocol.complete(body, CONTEXT, warnings)).body
+
+
+async def streamed(protocol, body, warnings):
+    gatherer = Gatherer()
+    body = {**body, "stream_options": {"include_usage": True}}
+    async for chunk in protocol.stream(body, CONTEXT, warnings):
+        gatherer.feed(chunk.events)
+    return gatherer.completion()
+
+
+@pytest.mark.parametrize("ask", [whole, streamed])
+async def test_reasoning_of_another_organization_is_left_out(strict, protocol, ask):
+    warnings = []
+    first = await ask(protocol, HELLO, warnings)
+    message = first["choices"][0]["message"]
+    again = {**HELLO, "messages": [*HELLO["messages"], message, HELLO["messages"][0]]}
+    assert (await ask(protocol, again, warnings))["choices"][0]["message"]["content"]
+    assert len(strict.requests) == 2
+    assert warnings == []
+    strict.organization = "another"
+    await ask(protocol, again, warnings)
+    assert len(strict.requests) == 4
+    assert warnings == ["left out the reasoning of earlier turns: the provider cannot read it"]
+
+
+@pytest.mark.parametrize("ask", [whole, streamed])
+@pytest.mark.parametrize(("model", "tries"), [("gpt-4o", 2), ("gpt-6-astra", 2)])
+async def test_what_a_model_lacks_is_asked_once(strict, protocol, ask, model, tries):
+    strict.has_summaries = False
+    for _ in range(2):
+        await ask(protocol, {**HELLO, "model": model}, [])
+    assert len(strict.requests) == tries + 1
+    assert "summary" not in strict.requests[-1].json.get("reasoning", {})
+
+
+@pytest.mark.parametrize("ask", [whole, streamed])
+async def test_a_refusal_is_not_repeated(strict, protocol, ask):
+    with pytest.raises(GatewayError, match="'temperature' is not supported") as caught:
+        await ask(protocol, {**HELLO, "temperature": 1}, [])
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "temperature")
+    assert len(strict.requests) == 1
+
+
+FAILED = {"id": "r", "status": "failed", "error": {"code": "rate_limit_exceeded", "message": "slow down"}}
+
+
+@pytest.mark.parametrize("ask", [whole, streamed])
+async def test_a_failed_answer(strict, protocol, ask):
+    strict.script(json_reply(FAILED))
+    with pytest.raises(GatewayError, match="slow down") as caught:
+        await ask(protocol, HELLO, [])
+    assert caught.value.kind is ErrorKind.RATE_LIMITED
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        ([anthropic_events({"type": "response.failed", "response": FAILED})], "slow down"),
+        ([anthropic_events({"type": "error", "message": "broke", "code": "server_error"})], "broke"),
+        ([anthropic_events({"type": "response.created", "response": {"id": "r"}})], "before it was complete"),
+        ([anthropic_events({"type": "response.created", "response": {"id": "r"}}), CUT], "acme"),
+    ],
+)
+async def test_a_stream_that_fails(strict, protocol, steps, words):
+    strict.script(Reply(steps=steps))
+    with pytest.raises(GatewayError, match=words):
+        await streamed(protocol, HELLO, [])
+
+
+@pytest.mark.parametrize("ask", [whole, streamed])
+async def test_an_answer_without_output(strict, protocol, ask):
+    strict.script(json_reply({"id": "r", "status": "completed"}))
+    with pytest.raises(GatewayError, match="no 'output'"):
+        await ask(protocol, HELLO, [])
+
+
+async def test_a_whole_answer_to_a_stream(strict, protocol):
+    expected = await whole(protocol, HELLO, [])
+    response = strict.requests[-1]
+    assert response.json.get("stream") is None
+    strict.script(strict._respond({**response.json, "stream": False}))
+    assert (await streamed(protocol, HELLO, []))["choices"] == expected["choices"]
