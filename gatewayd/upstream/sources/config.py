@@ -63,7 +63,8 @@ class ProviderConfig:
     With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
     tell it by the host. `rules` are patterns of families or ids, each with changes of their rules as JSON.
     `denied_betas` are betas and headers of callers that a provider of kind anthropic
-    does not get; `*` stands for any text.
+    does not get; `*` stands for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
+    `responses_with_tools`), "" for what the rules of each say.
     """
 
     name: str
@@ -83,6 +84,7 @@ class ProviderConfig:
     maker: str = ""
     rules: tuple[tuple[str, str], ...] = ()
     denied_betas: tuple[str, ...] = ()
+    upstream: str = ""
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""

@@ -9,12 +9,13 @@ from gatewayd.completions.choices import complete_choices
 from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
+from gatewayd.dialects.providers.rules import Protocol
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
+from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
 
@@ -27,6 +28,7 @@ class OpenAiSource:
         headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
         self._exchange = ProviderClient(config, headers, client)
         self._rules = ModelRules(config)
+        self._responses = ResponsesProtocol(config.name, self._exchange, self._rules)
 
     @property
     def name(self) -> str:
@@ -44,7 +46,9 @@ class OpenAiSource:
         return await select_models(self._config, found, "openai", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
-        """Return a whole answer with the bytes of the provider."""
+        """Return a whole answer, in chat completions with the bytes of the provider."""
+        if self._is_for_responses(body, model):
+            return await self._responses.complete(self._plain(body, context), model, context)
         raw, answer = await self._exchange.post(
             "/chat/completions", _unstreamed(self._own(body, model, context)), context
         )
@@ -61,6 +65,8 @@ class OpenAiSource:
 
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Return the answer in chunks, with the bytes of the provider where possible."""
+        if self._is_for_responses(body, model):
+            return self._responses.stream(self._plain(body, context), model, context)
         body = self._own(body, model, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
@@ -83,8 +89,15 @@ class OpenAiSource:
 
     def _own(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return a request without what the model does not take, and without fields of other protocols."""
-        adapted = self._rules.adapt(body, model, context)
-        return without_foreign(adapted) if context.is_converted else adapted
+        return self._plain(self._rules.adapt(body, model, context), context)
+
+    def _plain(self, body: Body, context: CallContext) -> Body:
+        return without_foreign(body) if context.is_converted else body
+
+    def _is_for_responses(self, body: Body, model: Model) -> bool:
+        forced = model.rules.get("protocol") or self._config.upstream
+        rules = self._rules.of(model)
+        return bool(forced or rules.protocol is not Protocol.CHAT) and uses_responses(body, rules, forced)
 
     async def _fetch_list(self) -> list[dict[str, Any]]:
         return listed_objects(await self._exchange.get("/models"), "data", self._exchange.failures)

@@ -6,13 +6,18 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.openai import wants_usage
+from gatewayd.dialects.providers.adaptation import adapt
+from gatewayd.dialects.providers.rules import Protocol, Rules
 from gatewayd.dialects.responses.upstream_events import ResponseDecoder
 from gatewayd.dialects.responses.upstream_reply import failure_of, to_completion
 from gatewayd.dialects.responses.upstream_request import ResponsesOptions, to_request
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.http.client import UpstreamResponse
+from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.decoder import DecodingReader
@@ -29,6 +34,7 @@ MAX_REMEMBERED_MODELS: Final = 1000
 UNREADABLE: Final = "invalid_encrypted_content"
 """The code of a refusal of reasoning that another organisation has encrypted."""
 
+_PROTOCOLS: Final = frozenset(Protocol)
 _NO_SUMMARY: Final = frozenset({"reasoning.summary"})
 _NO_REASONING: Final = frozenset({"include", "reasoning", "reasoning.encrypted_content"})
 
@@ -40,16 +46,16 @@ class ResponsesProtocol:
     summary of it says so in a refusal; the request is then sent once more without, and so are later ones.
     """
 
-    def __init__(self, origin: str, exchange: ProviderClient, path: str = PATH) -> None:
+    def __init__(self, origin: str, exchange: ProviderClient, rules: ModelRules, path: str = PATH) -> None:
         self._origin = origin
         self._exchange = exchange
+        self._rules = rules
         self._path = path
         self._known: dict[str, ResponsesOptions] = {}
 
-    async def complete(self, body: Body, context: CallContext, warnings: list[str]) -> Completion:
-        """Return a whole answer; sentences about what was left out are added to `warnings`."""
-        body = {**body, "stream": False}
-        answer = await self._answer(body, context, warnings)
+    async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
+        """Return a whole answer."""
+        answer = await self._answer(self._adapted(body, model, context, stream=False), model, context)
         failure = failure_of(answer)
         if failure is not None:
             raise self._exchange.failures.from_event(failure)
@@ -57,40 +63,52 @@ class ResponsesProtocol:
             raise self._exchange.failures.broken("its answer has no 'output'")
         return Completion(body=to_completion(answer, ids.now(), self._origin))
 
-    def stream(self, body: Body, context: CallContext, warnings: list[str]) -> AnswerChunks:
-        """Return the answer in chunks; `warnings` is complete before the first one."""
-        body = {**body, "stream": True}
+    def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
+        """Return the answer in chunks."""
+        body = self._adapted(body, model, context, stream=True)
         decoder = ResponseDecoder(ids.now(), self._origin, include_usage=wants_usage(body))
         reader = DecodingReader(DataFramer(MAX_EVENT_BYTES), decoder)
         whole = (self._whole, self._exchange.read_object)
-        return AnswerChunks(
-            lambda: self._begin(body, context, warnings), reader, self._exchange.failures, whole
-        )
+        return AnswerChunks(lambda: self._begin(body, model, context), reader, self._exchange.failures, whole)
 
-    async def _answer(self, body: Body, context: CallContext, warnings: list[str]) -> Body:
-        attempt = self._attempt(body)
+    def _adapted(self, body: Body, model: Model, context: CallContext, *, stream: bool) -> Body:
+        """Return a request with what the model takes; here it takes tools beside any effort."""
+        rules = replace(self._rules.of(model), has_tools_with_effort=True)
+        adapted, warnings = adapt(body, rules, is_converted=context.is_converted)
+        for sentence in warnings:
+            self._rules.warn(sentence, model, context)
+        return {**adapted, "stream": stream}
+
+    async def _answer(self, body: Body, model: Model, context: CallContext) -> Body:
+        attempt = self._attempt(body, self._options(model))
         while True:
             try:
                 _, answer = await self._exchange.post(self._path, attempt.request, context)
             except GatewayError as error:
                 attempt = self._next(attempt, body, error)
             else:
-                warnings += attempt.warnings
+                for sentence in attempt.warnings:
+                    self._rules.warn(sentence, model, context)
                 return answer
 
-    async def _begin(self, body: Body, context: CallContext, warnings: list[str]) -> UpstreamResponse:
-        attempt = self._attempt(body)
+    async def _begin(self, body: Body, model: Model, context: CallContext) -> UpstreamResponse:
+        attempt = self._attempt(body, self._options(model))
         while True:
             try:
                 response = await self._exchange.begin(self._path, attempt.request, context)
             except GatewayError as error:
                 attempt = self._next(attempt, body, error)
             else:
-                warnings += attempt.warnings
+                for sentence in attempt.warnings:
+                    self._rules.warn(sentence, model, context)
                 return response
 
-    def _attempt(self, body: Body, options: ResponsesOptions | None = None) -> "_Attempt":
-        options = options or self._known.get(str(body.get("model"))) or ResponsesOptions(self._origin)
+    def _options(self, model: Model) -> ResponsesOptions:
+        """Return what a model is known to take; one that takes no word of effort does not reason."""
+        known = self._known.get(model.upstream_id)
+        return known or ResponsesOptions(self._origin, reasons=self._rules.of(model).efforts != ())
+
+    def _attempt(self, body: Body, options: ResponsesOptions) -> "_Attempt":
         attempt = _Attempt(options)
         attempt.request = to_request(body, options, attempt.warnings)
         return attempt
@@ -117,6 +135,18 @@ class ResponsesProtocol:
         if not isinstance(answer.get("output"), list):
             raise FramingError("its answer has no 'output'")
         return completion_chunk(to_completion(answer, ids.now(), self._origin))
+
+
+def uses_responses(body: Mapping[str, Any], rules: Rules, forced: object) -> bool:
+    """Return whether a chat request goes to the Responses endpoint.
+
+    `forced` is the word of the model record or of the provider's settings, which goes before the rules. With
+    `responses_with_tools` a request without tools, or without reasoning, stays a chat completion.
+    """
+    protocol = forced if isinstance(forced, str) and forced in _PROTOCOLS else rules.protocol
+    if protocol == Protocol.RESPONSES_WITH_TOOLS:
+        return len(as_sequence(body.get("tools"))) > 0 and body.get("reasoning_effort") != "none"
+    return protocol == Protocol.RESPONSES
 
 
 @dataclass(slots=True)

@@ -1,15 +1,18 @@
 import pytest
 
 from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.dialects.providers.rules import Protocol, Rules
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.model_rules import ModelRules
+from gatewayd.upstream.sources.openai import OpenAiSource
 from gatewayd.upstream.sources.provider_client import ProviderClient
-from gatewayd.upstream.sources.responses import ResponsesProtocol
+from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from tests.fakes.providers.completion_assembler import Gatherer
 from tests.fakes.providers.strict.responses import StrictResponses
 from tests.fakes.providers.upstream import CUT, Reply, anthropic_events, json_reply
 
-CONTEXT = CallContext("r1", "u1")
 HELLO = {"model": "gpt-6-astra", "messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -23,18 +26,26 @@ async def strict():
 async def protocol(strict, short):
     config = ProviderConfig("acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short)
     exchange = ProviderClient(config, {"Authorization": f"Bearer {strict.key}"})
-    yield ResponsesProtocol("acme", exchange)
+    yield ResponsesProtocol("acme", exchange, ModelRules(config))
     await exchange.close()
 
 
+def model_of(body):
+    return Model(body["model"], body["model"], "openai", "acme", body["model"])
+
+
+def context_of(warnings):
+    return CallContext("r1", "u1", warnings=warnings)
+
+
 async def whole(protocol, body, warnings):
-    return (await protocol.complete(body, CONTEXT, warnings)).body
+    return (await protocol.complete(body, model_of(body), context_of(warnings))).body
 
 
 async def streamed(protocol, body, warnings):
     gatherer = Gatherer()
     body = {**body, "stream_options": {"include_usage": True}}
-    async for chunk in protocol.stream(body, CONTEXT, warnings):
+    async for chunk in protocol.stream(body, model_of(body), context_of(warnings)):
         gatherer.feed(chunk.events)
     return gatherer.completion()
 
@@ -108,6 +119,44 @@ async def test_an_answer_without_output(strict, protocol, ask):
 async def test_a_whole_answer_to_a_stream(strict, protocol):
     expected = await whole(protocol, HELLO, [])
     response = strict.requests[-1]
-    assert response.json.get("stream") is None
+    assert "stream" not in response.json
     strict.script(strict._respond({**response.json, "stream": False}))
     assert (await streamed(protocol, HELLO, []))["choices"] == expected["choices"]
+
+
+TOOLS = {"tools": [{"type": "function", "function": {"name": "weather"}}]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "protocol", "forced", "expected"),
+    [
+        ({}, Protocol.CHAT, "", False),
+        (TOOLS, Protocol.CHAT, "", False),
+        ({}, Protocol.RESPONSES, "", True),
+        ({}, Protocol.RESPONSES_WITH_TOOLS, "", False),
+        ({"tools": []}, Protocol.RESPONSES_WITH_TOOLS, "", False),
+        (TOOLS, Protocol.RESPONSES_WITH_TOOLS, "", True),
+        ({**TOOLS, "reasoning_effort": "none"}, Protocol.RESPONSES_WITH_TOOLS, "", False),
+        ({}, Protocol.CHAT, "responses", True),
+        (TOOLS, Protocol.CHAT, "responses_with_tools", True),
+        (TOOLS, Protocol.RESPONSES, "chat", False),
+        (TOOLS, Protocol.RESPONSES, ["nonsense"], True),
+    ],
+)
+def test_which_protocol(fields, protocol, forced, expected):
+    assert uses_responses(fields, Rules(protocol=protocol), forced) is expected
+
+
+@pytest.mark.parametrize(("upstream", "rules"), [("responses", {}), ("", {"protocol": "responses"})])
+async def test_a_source_of_chat_completions_hands_over(strict, short, upstream, rules):
+    config = ProviderConfig(
+        "acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short, upstream=upstream
+    )
+    source = OpenAiSource(config)
+    model = Model("m", "m", "openai", "acme", "gpt-6-astra", rules=rules)
+    completion = await source.complete(HELLO, model, context_of([]))
+    chunks = [chunk async for chunk in source.stream(HELLO, model, context_of([]))]
+    await source.close()
+    assert completion.body["choices"][0]["message"]["content"]
+    assert chunks
+    assert [request.path for request in strict.requests] == ["/v1/responses"] * 2

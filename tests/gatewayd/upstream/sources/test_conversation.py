@@ -1,0 +1,57 @@
+"""One conversation with thinking, a picture, a call and a schema through every kind of source."""
+
+import pytest
+
+from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.records import Model
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.factory import open_source
+from tests.fakes.providers.completion_assembler import Gatherer
+from tests.fakes.providers.strict.conversation import (
+    FIRST_FACTS,
+    SECOND_FACTS,
+    facts_of,
+    first_request,
+    second_request,
+)
+from tests.fakes.providers.strict.responses import StrictResponses
+
+
+def responses_site():
+    return StrictResponses(), "gpt-6-astra", {"kind": SourceKind.OPENAI, "upstream": "responses"}
+
+
+SITES = [responses_site]
+
+
+async def whole(source, body, model, context):
+    return (await source.complete({**body, "stream": False}, model, context)).body
+
+
+async def streamed(source, body, model, context):
+    gatherer = Gatherer()
+    body = {**body, "stream": True, "stream_options": {"include_usage": True}}
+    async for chunk in source.stream(body, model, context):
+        gatherer.feed(chunk.events)
+    return gatherer.completion()
+
+
+@pytest.mark.parametrize("ask", [whole, streamed])
+@pytest.mark.parametrize("site", SITES)
+async def test_one_conversation(site, ask, short):
+    server, name, config = site()
+    async with server:
+        base = {"base_url": server.openai_url, "key": server.key, "timeouts": short}
+        source = open_source(ProviderConfig(name="acme", **{**base, **config}))
+        try:
+            (model,) = await source.list_models()
+            context = CallContext("r1", "u1")
+            first = first_request(name)
+            answer = await ask(source, first, model, context)
+            assert facts_of(answer) == FIRST_FACTS
+            second = second_request(first, answer["choices"][0]["message"])
+            assert facts_of(await ask(source, second, model, context)) == SECOND_FACTS
+        finally:
+            await source.close()
+    assert isinstance(model, Model)
+    assert context.warnings == []
