@@ -6,11 +6,12 @@ is `acme.`.
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from yarl import URL
 
 from gatewayd.errors import invalid
+from gatewayd.upstream.sources.custom_headers import check_headers, is_token
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.urls import split_url
 
@@ -35,6 +36,10 @@ class ModelListUse(StrEnum):
     ADD = "add"
     # The models of `models` are offered; the provider is not asked for its list.
     REPLACE = "replace"
+
+
+KEY_HEADER_NAMES: Final = {SourceKind.ANTHROPIC: "x-api-key"}
+"""Headers with the key by protocol; all others have it in Authorization."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,8 @@ class ProviderConfig:
     tell it by the host. `rules` are patterns of families or ids, each with changes of their rules as JSON.
     `denied_betas` are betas and headers of callers that a provider of kind anthropic
     does not get; `*` stands for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
-    `responses_with_tools`), "" for what the rules of each say.
+    `responses_with_tools`), "" for what the rules of each say. `keys` are further keys, used in turn with
+    `key`. `headers` go with every request. `api_version` is that of Azure.
     """
 
     name: str
@@ -85,20 +91,35 @@ class ProviderConfig:
     rules: tuple[tuple[str, str], ...] = ()
     denied_betas: tuple[str, ...] = ()
     upstream: str = ""
+    keys: tuple[str, ...] = field(default=(), repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    api_version: str = ""
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""
         if not self.name or not self.name.isprintable():
             raise invalid("cannot use a provider without a printable name", param="name")
         _check_url(self.name, self.base_url)
-        if self.key is not None and not _is_token(self.key):
-            raise invalid(
-                f"cannot use the key of provider {self.name!r}: it must be visible ASCII characters",
-                param="key",
-            )
+        for param, key in (("key", self.key), *(("keys", each) for each in self.keys)):
+            if key is not None and not is_token(key):
+                raise invalid(
+                    f"cannot use the {param} of provider {self.name!r}: expected visible ASCII characters",
+                    param=param,
+                )
+        check_headers(self.name, self.headers, has_key=self.key is not None)
         if self.connections < 1:
             refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
             raise invalid(refusal, param="connections")
+
+    @property
+    def all_keys(self) -> tuple[str, ...]:
+        """All keys, each once, the first of which is `key`."""
+        return tuple(dict.fromkeys([*([] if self.key is None else [self.key]), *self.keys]))
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """Return the header that carries a key in this protocol."""
+        name = KEY_HEADER_NAMES.get(self.kind)
+        return {"Authorization": f"Bearer {key}"} if name is None else {name: key}
 
     def without_suffix(self, suffix: str) -> Self:
         """Return the configuration with a base URL that does not end in `suffix`, which the source adds."""
@@ -120,7 +141,3 @@ def _check_url(name: str, base_url: str) -> None:
         raise invalid(refusal + "credentials belong into the key", param="base_url")
     if url.query_string or url.fragment:
         raise invalid(refusal + "it must not have a query or fragment", param="base_url")
-
-
-def _is_token(text: str) -> bool:
-    return bool(text) and all("!" <= char <= "~" for char in text)

@@ -99,7 +99,7 @@ _WAITING_KINDS = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHAB
 
 @dataclass(frozen=True, slots=True)
 class ProviderFailures:
-    """Factory of the errors of one provider; `key` never appears in one.
+    """Factory of the errors of one provider; `key` and `secrets` never appear in one.
 
     With `is_messages` the provider speaks the messages protocol, and its errors in a stream are kept in its
     own words for callers of that protocol.
@@ -108,6 +108,7 @@ class ProviderFailures:
     provider: str
     key: str | None = None
     is_messages: bool = False
+    secrets: tuple[str, ...] = ()
 
     def error(
         self,
@@ -192,14 +193,20 @@ class ProviderFailures:
 
     def redacted(self, data: bytes) -> bytes:
         """Return bytes of an answer with the key removed."""
-        return data.replace(self.key.encode(), REDACTED.encode()) if self.key else data
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), REDACTED.encode())
+        return data
 
     def redacted_text(self, data: bytes) -> bytes:
         """Return bytes of a refusal with the key and parts of it removed."""
-        if self.key is None:
+        if not self._secrets:
             return data
         text = data.decode("utf-8", "surrogateescape")
         return self._without_own_key(text).encode("utf-8", "surrogateescape")
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return (self.key, *self.secrets) if self.key else self.secrets
 
     def _unless_secret(self, word: str | None) -> str | None:
         return word if word is not None and self._redact(word) == word else None
@@ -208,10 +215,10 @@ class ProviderFailures:
         return _KEY_LIKE.sub(REDACTED, self._without_own_key(text))
 
     def _without_own_key(self, text: str) -> str:
-        if self.key:
-            text = text.replace(self.key, REDACTED)
-            if len(self.key) >= 12:
-                head, tail = re.escape(self.key[:6]), re.escape(self.key[-6:])
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+            if len(secret) >= 12:
+                head, tail = re.escape(secret[:6]), re.escape(secret[-6:])
                 text = re.sub(rf"{head}[^\s\"\\]*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
         return text
 

@@ -37,7 +37,7 @@ class OllamaSource:
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config.without_suffix("/api")
-        headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
+        headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(self._config, headers, client)
         self._rules = ModelRules(self._config)
 

@@ -15,6 +15,7 @@ from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
+from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
@@ -25,7 +26,7 @@ class OpenAiSource:
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config
-        headers = {} if config.key is None else {"Authorization": f"Bearer {config.key}"}
+        headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
         self._rules = ModelRules(config)
         self._responses = ResponsesProtocol(config.name, self._exchange, self._rules)

@@ -15,6 +15,7 @@ from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.sources.key_ring import KeyedClient
 from gatewayd.upstream.sources.refusals import ChangedRequest, RefusalMemory
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
@@ -32,6 +33,9 @@ ANSWER_LIMITS = JsonLimits(
 MAX_INLINE_MESSAGES = 64
 MAX_INLINE_CHARACTERS = 64 * 1024
 """Maximum number of messages, and of characters of each, in a request that is encoded at once."""
+
+MIN_SECRET_CHARACTERS = 8
+"""Minimum length of the value of a custom header that is removed from errors; shorter ones are words."""
 
 MAX_LIST_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes of a list of models."""
@@ -54,9 +58,14 @@ class ProviderClient:
         client: UpstreamClient | None = None,
         native: NativeProtocol | None = None,
     ) -> None:
+        secrets = (
+            *config.keys,
+            *(value for _, value in config.headers if len(value) >= MIN_SECRET_CHARACTERS),
+        )
         is_messages = native is NativeProtocol.ANTHROPIC
-        self.failures = ProviderFailures(config.name, config.key, is_messages)
+        self.failures = ProviderFailures(config.name, config.key, is_messages, secrets)
         self._base = config.base_url.rstrip("/")
+        headers = {**headers, **dict(config.headers)}
         self._headers = dict(headers)
         self._json_headers = {**headers, "Content-Type": "application/json"}
         self._identity = config.identity
@@ -65,6 +74,8 @@ class ProviderClient:
         self._client = client or open_client(
             config.timeouts, connections=config.connections, socket_path=config.socket_path
         )
+        if len(config.all_keys) > 1:
+            self._client = KeyedClient(config.name, self._client, config.all_keys, config.key_headers)
 
     async def get(self, path: str) -> dict[str, Any] | list[Any]:
         """Return the JSON object or list at `path`, of at most MAX_LIST_BYTES."""

@@ -1,0 +1,96 @@
+"""Several keys of one provider, used in turn; one that the provider refuses rests for a bounded time."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.upstream.http.client import UpstreamClient, UpstreamResponse
+from gatewayd.upstream.sources.failures import parse_retry_after
+
+log = logging.getLogger(__name__)
+
+REST_SECONDS: Final = {401: 600.0, 402: 600.0, 403: 60.0, 429: 60.0}
+"""Rests of a key by the status of its refusal; one of 429 is shorter if the provider says so."""
+
+KeyHeaders = Callable[[str], Mapping[str, str]]
+"""Returns the headers that carry a key."""
+
+
+class KeyRing:
+    """The keys of one provider in the order of the settings; `clock` counts seconds."""
+
+    def __init__(self, keys: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._keys = tuple(keys)
+        self._clock = clock
+        self._next = 0
+        self._resting: dict[str, float] = {}
+
+    def take(self) -> str:
+        """Return the next key that does not rest, or the one whose rest ends first."""
+        now = self._clock()
+        for place in range(len(self._keys)):
+            key = self._keys[(self._next + place) % len(self._keys)]
+            if self._resting.get(key, 0.0) <= now:
+                self._next = (self._next + place + 1) % len(self._keys)
+                return key
+        return min(self._keys, key=lambda key: self._resting[key])
+
+    def rest(self, key: str, seconds: float) -> bool:
+        """Let a key rest; return whether another one does not."""
+        now = self._clock()
+        self._resting[key] = now + seconds
+        return any(self._resting.get(each, 0.0) <= now for each in self._keys)
+
+    def number(self, key: str) -> int:
+        """Return the place of a key, from 1: logs name it by that."""
+        return self._keys.index(key) + 1
+
+
+class KeyedClient:
+    """An `UpstreamClient` that sends each request with the next key.
+
+    A request that a key is refused for is sent again with another one, because the provider did nothing.
+    """
+
+    def __init__(
+        self, provider: str, client: UpstreamClient, keys: Sequence[str], headers: KeyHeaders
+    ) -> None:
+        self._provider = provider
+        self._client = client
+        self._ring = KeyRing(keys)
+        self._headers = {key: headers(key) for key in keys}
+
+    async def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> UpstreamResponse:
+        """Send a request with these headers and those of a key; raises TransportError."""
+        for _ in self._headers:
+            key = self._ring.take()
+            response = await self._client.request(method, url, {**headers, **self._headers[key]}, body)
+            if response.status not in REST_SECONDS or not self._rest(key, response):
+                return response
+            response.close()
+        return await self._client.request(method, url, {**headers, **self._headers[self._ring.take()]}, body)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.close()
+
+    def _rest(self, key: str, response: UpstreamResponse) -> bool:
+        seconds = REST_SECONDS[response.status]
+        if response.status == 429:
+            told = parse_retry_after(response.headers.get("Retry-After"), ids.now())
+            seconds = seconds if told is None else min(seconds, float(told))
+        others = self._ring.rest(key, seconds)
+        log.warning(
+            "key of a provider refused",
+            extra={
+                "provider": self._provider,
+                "key_number": self._ring.number(key),
+                "status": response.status,
+                "rests_seconds": seconds,
+            },
+        )
+        return others

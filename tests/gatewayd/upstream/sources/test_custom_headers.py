@@ -1,0 +1,44 @@
+import pytest
+
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.sources.custom_headers import MAX_HEADER_CHARACTERS, MAX_HEADERS, check_headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("X-Team", "a b"), ("aoai-evals", "preview")],
+        [("X-Long", "x" * MAX_HEADER_CHARACTERS)],
+    ],
+)
+def test_headers_that_a_request_can_have(headers):
+    check_headers("acme", headers, has_key=True)
+
+
+def test_a_header_may_be_the_credential():
+    check_headers("acme", [("Authorization", "Basic abc")], has_key=False)
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ([("X Team", "a")], "no name of a header"),
+        ([("", "a")], "no name of a header"),
+        ([("x" * 200, "a")], "no name of a header"),
+        ([("Host", "a")], "the gateway writes it"),
+        ([("transfer-encoding", "chunked")], "the gateway writes it"),
+        ([("X-A", "a"), ("x-a", "b")], "it is there twice"),
+        ([("Authorization", "Basic abc")], "beside a key"),
+        ([("X-A", "a\r\nX-B: b")], "visible ASCII"),
+        ([("X-A", "")], "visible ASCII"),
+        ([("X-A", " a")], "visible ASCII"),
+        ([("X-A", "é")], "visible ASCII"),
+        ([("X-A", "x" * (MAX_HEADER_CHARACTERS + 1))], "visible ASCII"),
+        ([(f"X-{number}", "a") for number in range(MAX_HEADERS + 1)], "over 32"),
+    ],
+)
+def test_headers_that_are_refused(headers, words):
+    with pytest.raises(GatewayError, match=words) as caught:
+        check_headers("acme", headers, has_key=True)
+    assert caught.value.param == "headers"

@@ -1,0 +1,84 @@
+import logging
+
+import pytest
+
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.key_ring import KeyRing
+from gatewayd.upstream.sources.provider_client import ProviderClient
+from tests.fakes.providers.upstream import Reply, json_reply
+
+SECRETS = ("first-secret-1", "second-secret-2", "third-secret-3")
+
+
+def test_keys_in_turn_and_at_rest():
+    now = [0.0]
+    ring = KeyRing(["a", "b", "c"], lambda: now[0])
+    assert [ring.take() for _ in range(4)] == ["a", "b", "c", "a"]
+    assert ring.rest("b", 60)
+    assert [ring.take() for _ in range(3)] == ["c", "a", "c"]
+    assert ring.rest("c", 30)
+    assert not ring.rest("a", 90)
+    assert [ring.take() for _ in range(2)] == ["c", "c"]
+    now[0] = 61.0
+    assert sorted(ring.take() for _ in range(4)) == ["b", "b", "c", "c"]
+
+
+@pytest.fixture
+async def exchange(fake, short):
+    config = ProviderConfig(
+        "acme",
+        SourceKind.OPENAI,
+        fake.openai_url,
+        SECRETS[0],
+        keys=SECRETS[1:],
+        headers=(("X-Team", "our-secret-team"), ("X-Tier", "a")),
+        timeouts=short,
+    )
+    opened = ProviderClient(config, config.key_headers(SECRETS[0]))
+    yield opened
+    await opened.close()
+
+
+def used(fake):
+    return [
+        SECRETS.index(request.headers["Authorization"].removeprefix("Bearer ")) for request in fake.requests
+    ]
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 429])
+async def test_a_refused_key_rests(exchange, fake, status, caplog):
+    fake.script(json_reply({"error": {"message": f"no {SECRETS[0]}"}}, status))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(4):
+            await exchange.get("/models")
+    assert used(fake) == [0, 1, 2, 1, 2]
+    assert {request.headers["X-Team"] for request in fake.requests} == {"our-secret-team"}
+    (record,) = caplog.records
+    assert (record.provider, record.key_number, record.status) == ("acme", 1, status)
+    assert "secret" not in str(record.__dict__)
+
+
+async def test_when_no_key_is_taken_the_refusal_is_told(exchange, fake):
+    told = f"no {SECRETS[0]} nor {SECRETS[2]}, our-secret-team, tier a"
+    fake.script(*[json_reply({"error": {"message": told}}, 401)] * 3)
+    with pytest.raises(GatewayError) as caught:
+        await exchange.get("/models")
+    assert used(fake) == [0, 1, 2]
+    assert "secret" not in caught.value.message
+    assert "tier a" in caught.value.message
+
+
+@pytest.mark.parametrize(("told", "following"), [("0", [0, 1, 2, 0]), ("900", [0, 1, 2, 1])])
+async def test_a_rate_limit_rests_as_long_as_it_says(exchange, fake, told, following):
+    fake.script(Reply(429, {"Retry-After": told}, [b"{}"], content_type="application/json"))
+    for _ in range(3):
+        await exchange.get("/models")
+    assert used(fake) == following
+
+
+async def test_other_failures_are_not_repeated(exchange, fake):
+    fake.script(json_reply({"error": {"message": "broken"}}, 500))
+    with pytest.raises(GatewayError, match="broken"):
+        await exchange.get("/models")
+    assert used(fake) == [0]
