@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from gatewayd.assembly.accounts import signing_secret
 from gatewayd.assembly.sources import managed_config
+from gatewayd.catalog.providers.options import ConnectionOptions
 from gatewayd.catalog.providers.records import (
     SETTINGS_PREFIX,
     ConfiguredProviders,
@@ -53,8 +54,15 @@ def _managed(provider: Provider, origin: str) -> ManagedProvider:
         name=provider.name,
         kind=provider.kind,
         base_url=str(provider.base_url),
-        key=provider.key.get_secret_value(),
+        key=next(iter(provider.all_keys), ""),
         prefix=provider.prefix,
         models=tuple(provider.models),
         origin=origin,
+        options=ConnectionOptions(
+            provider.all_keys[1:],
+            provider.header_pairs,
+            provider.api_version,
+            provider.upstream,
+            tuple(provider.families.items()),
+        ),
     )

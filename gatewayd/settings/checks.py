@@ -48,6 +48,10 @@ def _provider_names(settings: Settings) -> FoundProblems:
     counted = Counter(provider.name for provider in settings.all_providers())
     for name in (name for name, count in counted.items() if count > 1):
         yield "providers", f"cannot use the provider name {name!r} twice"
+    for provider in settings.providers:
+        problem = provider.find_problem()
+        if problem is not None:
+            yield "providers", problem
 
 
 def _ruled_providers(settings: Settings) -> FoundProblems:

@@ -32,6 +32,9 @@ TABLE_SECRETS: Final = MappingProxyType(
 )
 """The key of each table with a secret, which `KEY_file` or `KEY_credential` may replace; "" for none."""
 
+FURTHER_SECRETS: Final = ("keys", "headers")
+"""Further keys of tables whose values are secret."""
+
 # `SCIM_TOKEN_FILE` is the variable of the setting `scim_token_file`.
 _NO_FILE: Final = frozenset({"scim_token"})
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gatewayd.settings.definitions import TABLE_SECRETS, TABLES, definitions, names_by_alias
+from gatewayd.settings.definitions import FURTHER_SECRETS, TABLE_SECRETS, TABLES, definitions, names_by_alias
 from gatewayd.settings.environment import CREDENTIALS
 from gatewayd.settings.layers import KeyPath, SettingEntry, SettingOrigin, from_file
 from gatewayd.settings.result import SettingsReading, did_you_mean, read_value
@@ -112,7 +112,8 @@ def _entries(
 def _holds_secret(name: str, value: Any) -> bool:
     """Return whether a value in a file contains a secret."""
     if name in TABLES and isinstance(value, list):
-        return any(isinstance(table, dict) and TABLE_SECRETS[name] in table for table in value)
+        secrets = {TABLE_SECRETS[name], *FURTHER_SECRETS}
+        return any(isinstance(table, dict) and not secrets.isdisjoint(table) for table in value)
     if name == "database_url":
         return isinstance(value, str) and "@" in value
     return definitions()[name].secret and bool(value) and name not in TABLES

@@ -7,7 +7,17 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from gatewayd.settings.types import ExpectedValue, Line, OwnSeconds, ProviderKey, Texts, Url
+from gatewayd.header_rules import find_header_problem
+from gatewayd.settings.types import (
+    ExpectedValue,
+    HeaderTable,
+    Line,
+    OwnSeconds,
+    ProviderKey,
+    ProviderKeys,
+    Texts,
+    Url,
+)
 
 DEFAULT_BASE_URLS: Final = {
     "openai": "https://api.openai.com/v1",
@@ -16,7 +26,13 @@ DEFAULT_BASE_URLS: Final = {
 }
 
 ProviderKind = Annotated[
-    Literal["openai", "anthropic", "ollama"], ExpectedValue('"openai", "anthropic" or "ollama"')
+    Literal["openai", "anthropic", "ollama", "azure"],
+    ExpectedValue('"openai", "anthropic", "ollama" or "azure"'),
+]
+
+UpstreamProtocol = Annotated[
+    Literal["", "chat", "responses", "responses_with_tools"],
+    ExpectedValue('"chat", "responses", "responses_with_tools" or ""'),
 ]
 
 ModelList = Annotated[Literal["filter", "add", "replace"], ExpectedValue('"filter", "add" or "replace"')]
@@ -59,7 +75,7 @@ class Provider(BaseModel):
     """One `[[providers]]` table, or one element of the address lists.
 
     `key` is the key itself, read from `key`, `key_file` or `key_credential`; empty for none. A time of None
-    means the general setting.
+    means the general setting. Values of `headers` are secret, as keys are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,6 +92,27 @@ class Provider(BaseModel):
     )
     key_credential: Annotated[Line | None, ExpectedValue("the name of a credential")] = Field(
         None, description="Name of the file in the credentials directory that holds the key."
+    )
+    keys: ProviderKeys = Field(
+        (), description="Further keys, used in turn with key; one that the provider refuses rests."
+    )
+    headers: HeaderTable = Field({}, description="Headers of every request to the provider; no log has them.")
+    api_version: Line = Field(
+        "",
+        max_length=64,
+        description="Version of the API of Azure, as a date: with it requests go to the paths of deployments,"
+        " without it to /openai/v1.",
+    )
+    upstream: UpstreamProtocol = Field(
+        "",
+        description="Protocol in which models of kind openai and azure are reached; when empty, that of the"
+        " family of each model.",
+    )
+    families: Annotated[dict[str, Line], ExpectedValue("a table of ids and canonical names of models")] = (
+        Field(
+            {},
+            description="Canonical names of models by their ids at the provider, for deployments.",
+        )
     )
     prefix: Line = Field("", description="Text put directly before the id of each model.")
     models: Texts = Field(
@@ -121,7 +158,25 @@ class Provider(BaseModel):
         if not isinstance(values, dict) or "base_url" in values:
             return values
         kind = values.get("kind", "openai")
-        return {**values, "base_url": DEFAULT_BASE_URLS.get(str(kind), DEFAULT_BASE_URLS["openai"])}
+        default = DEFAULT_BASE_URLS.get(str(kind), DEFAULT_BASE_URLS["openai"])
+        return values if kind == "azure" else {**values, "base_url": default}
+
+    @property
+    def header_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The headers with their secret values."""
+        return tuple((name, value.get_secret_value()) for name, value in self.headers.items())
+
+    @property
+    def all_keys(self) -> tuple[str, ...]:
+        """All keys, the first of which is `key` if it is set."""
+        return tuple(key.get_secret_value() for key in (self.key, *self.keys) if key.get_secret_value())
+
+    def find_problem(self) -> str | None:
+        """Return what is wrong with the table as a whole, None if nothing is."""
+        if self.kind == "azure" and not self.models:
+            return "cannot use kind azure without models: name the deployments, which Azure does not list"
+        problem = find_header_problem(self.header_pairs, has_key=bool(self.all_keys))
+        return None if problem is None else f"cannot use headers of provider {self.name!r}: {problem}"
 
 
 def from_openai_lists(urls: Sequence[str], keys: Sequence[SecretStr]) -> Iterator[Provider]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
 
+from gatewayd.header_rules import find_header_problem
 from gatewayd.urls import split_url
 
 Network = IPv4Network | IPv6Network
@@ -176,6 +177,13 @@ def _provider_key(secret: SecretStr) -> SecretStr:
     return secret
 
 
+def _header_value(secret: SecretStr) -> SecretStr:
+    problem = find_header_problem([("X-Any", secret.get_secret_value())], has_key=False)
+    if problem is not None:
+        raise ValueError(problem)
+    return secret
+
+
 def _signing_secret(secret: SecretStr) -> SecretStr:
     value = secret.get_secret_value()
     if value and len(value.encode()) < MIN_SECRET_BYTES:
@@ -313,6 +321,11 @@ Isolation = Annotated[
 ProviderKey = Annotated[
     SecretStr, AfterValidator(_provider_key), ExpectedValue("one word of ASCII characters")
 ]
+ProviderKeys = Annotated[tuple[ProviderKey, ...], ExpectedValue("a list of words of ASCII characters")]
+HeaderValue = Annotated[
+    SecretStr, AfterValidator(_header_value), ExpectedValue("one line of visible ASCII characters")
+]
+HeaderTable = Annotated[dict[str, HeaderValue], ExpectedValue("a table of names and values of HTTP headers")]
 SigningSecret = Annotated[
     SecretStr,
     AfterValidator(_signing_secret),

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gatewayd.settings.definitions import TABLE_SECRETS, TABLES, definitions, expectation
+from gatewayd.settings.definitions import FURTHER_SECRETS, TABLE_SECRETS, TABLES, definitions, expectation
 from gatewayd.settings.layers import KeyPath, OriginKind, SettingEntry, SettingLayer
 from gatewayd.settings.result import ConfigurationProblem, did_you_mean, problem_at
 from gatewayd.settings.settings_model import Settings
@@ -81,7 +81,7 @@ def _expected(place: KeyPath) -> str:
 def _format_value(place: KeyPath, value: Any) -> str:
     """Return " = VALUE", or "" for a value that may be secret or is a list or table."""
     is_table = place[0] in TABLES
-    if (is_table and place[-1] == TABLE_SECRETS[str(place[0])]) or (
+    if (is_table and place[-1] in (TABLE_SECRETS[str(place[0])], *FURTHER_SECRETS)) or (
         not is_table and definitions()[str(place[0])].secret
     ):
         return ""

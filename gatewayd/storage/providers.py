@@ -1,7 +1,9 @@
 """Store of the providers of the database: one JSON value, whose keys are encrypted."""
 
+from dataclasses import asdict
 from typing import Any, Final
 
+from gatewayd.catalog.providers.options import NO_OPTIONS, ConnectionOptions
 from gatewayd.catalog.providers.records import ManagedProvider, ProviderFamily, StoredProviders
 from gatewayd.encryption import DecryptionError, TextCipher
 from gatewayd.storage.engine.failures import translate_errors
@@ -58,14 +60,32 @@ class TortoiseProviders:
             "models": list(provider.models),
             "connection_type": provider.connection_type,
             "is_active": provider.is_active,
+            "options": provider.unreadable_options or self._encrypted_options(provider.options),
         }
 
+    def _encrypted_options(self, options: ConnectionOptions) -> str:
+        if options == NO_OPTIONS:
+            return ""
+        return self._cipher.encrypt(encode(asdict(options), "options of a provider"))
+
     def _record_of(self, columns: dict[str, Any]) -> ManagedProvider:
-        known = {**columns, "models": tuple(columns["models"])}
-        if not known["key"]:
-            return ManagedProvider(**known)
+        encrypted = columns.get("options", "")
+        known = {**columns, "models": tuple(columns["models"]), "options": NO_OPTIONS}
         try:
-            return ManagedProvider(**{**known, "key": self._cipher.decrypt(known["key"])})
+            if known["key"]:
+                known["key"] = self._cipher.decrypt(known["key"])
+            if encrypted:
+                known["options"] = _options_of(decode(self._cipher.decrypt(encrypted), "options"))
         except DecryptionError:
-            unreadable = {"key": "", "unreadable_key": known["key"], "problem": UNREADABLE}
-            return ManagedProvider(**{**known, **unreadable})
+            unreadable = {"unreadable_key": columns["key"], "unreadable_options": encrypted}
+            return ManagedProvider(**{**known, **unreadable, "key": "", "problem": UNREADABLE})
+        return ManagedProvider(**known)
+
+
+def _options_of(columns: dict[str, Any]) -> ConnectionOptions:
+    known = {name: _tuples(value) for name, value in columns.items()}
+    return ConnectionOptions(**known)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

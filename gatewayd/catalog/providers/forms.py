@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from gatewayd.catalog.providers.options import MASK, read_options, render_options
 from gatewayd.catalog.providers.records import (
-    MASK,
     OLLAMA_KIND,
     ManagedProvider,
     ProviderFamily,
@@ -31,12 +31,13 @@ HOSTED_KINDS: Final = {
     "llama.cpp": "openai",
     "litellm": "openai",
     "anthropic": "anthropic",
+    "azure": "azure",
 }
 CONNECTION_TYPE_OF: Final = {OLLAMA_KIND: "local"}
 CONNECTION_TYPES: Final = frozenset({"", "external", "local"})
 KEY_AUTH_TYPES: Final = frozenset({"", "bearer", "none"})
 
-UNSUPPORTED: Final = ("headers", "azure", "api_version", "api_type", "passthrough_params")
+UNSUPPORTED: Final = ("passthrough_params",)
 """Options of Open WebUI that would change requests, and that the gateway does not have."""
 
 Object = Mapping[str, Any]
@@ -94,6 +95,7 @@ def read_provider(family: ProviderFamily, url: str, key: str | None, options: Ob
         models=_model_ids(options),
         connection_type=connection_type,
         is_active=_flag(options, "enable", default=True),
+        options=read_options(options),
     )
 
 
@@ -155,6 +157,7 @@ def _render_options(provider: ManagedProvider, state: Mapping[str, object], prob
         "locked_by": provider.origin or None,
         "models": state.get("models", 0),
         "problem": problem or provider.problem or state.get("problem"),
+        **render_options(provider.options),
     }
     return {**options, "key": MASK if provider.has_key else ""} if provider.kind == OLLAMA_KIND else options
 
@@ -165,6 +168,8 @@ def _kind(family: ProviderFamily, url: str, options: Object) -> str:
     given = _text(options, "provider", 64)
     if given not in HOSTED_KINDS:
         raise _refused("provider", f"expected {', '.join(filter(None, HOSTED_KINDS))}")
+    if _flag(options, "azure", default=False):
+        return "azure"
     return HOSTED_KINDS[given] or ("anthropic" if ANTHROPIC_HOST in url else "openai")
 
 

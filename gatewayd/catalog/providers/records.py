@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-MASK: Final = "********"
-"""Replacement for a key in replies; in a request it keeps the stored key."""
+from gatewayd.catalog.providers.options import NO_OPTIONS, ConnectionOptions
 
 OLLAMA_KIND: Final = "ollama"
 
@@ -27,11 +26,11 @@ class ProviderFamily(StrEnum):
 class ManagedProvider:
     """One provider of the settings or of the database.
 
-    `kind` is the protocol: openai, anthropic or ollama. `prefix` is put directly before the id of each model,
+    `kind` is the protocol, a value of `SourceKind`. `prefix` is put directly before the id of each model,
     `models` is the allow list of the provider's own ids, empty for all. `connection_type` is what listings
     tell, empty for the value of the kind. `origin` names the place in the settings and is empty for a
     provider of the database. `problem` is the reason why the provider is not used, empty for none.
-    `unreadable_key` is a stored key that cannot be decrypted; it is stored again as it is.
+    `unreadable_key` and `unreadable_options` cannot be decrypted; they are stored again as they are.
     """
 
     id: str
@@ -46,11 +45,18 @@ class ManagedProvider:
     origin: str = ""
     problem: str = ""
     unreadable_key: str = field(default="", repr=False)
+    options: ConnectionOptions = NO_OPTIONS
+    unreadable_options: str = field(default="", repr=False)
 
     @property
     def has_key(self) -> bool:
         """Whether a key is known or stored."""
         return bool(self.key or self.unreadable_key)
+
+    @property
+    def all_keys(self) -> tuple[str, ...]:
+        """The key and the further ones."""
+        return tuple(filter(None, (self.key, *(self.options.keys or ()))))
 
     @property
     def family(self) -> ProviderFamily:

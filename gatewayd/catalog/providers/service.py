@@ -9,8 +9,8 @@ from dataclasses import replace
 from gatewayd import ids
 from gatewayd.catalog.providers.forms import MAX_NAME_CHARACTERS, enable_name, named
 from gatewayd.catalog.providers.interfaces import ProviderStore, ProviderTester
+from gatewayd.catalog.providers.options import MASK, NO_OPTIONS
 from gatewayd.catalog.providers.records import (
-    MASK,
     SETTINGS_PREFIX,
     ConfiguredProviders,
     ConfiguredSwitch,
@@ -153,10 +153,12 @@ class ManagedProviders:
             match = _same_address(sent, held)
         name = sent.name or (match.name if match else "")
         provider = named(replace(sent, name=name, id=match.id if match else ""))
+        is_same_host = match is not None and _host(match.base_url) == _host(sent.base_url)
+        provider = _with_options(provider, match if is_same_host else None)
         if sent.key != MASK:
             return provider
         # A stored key is never sent to another host than the one that it was entered for.
-        if match is None or not match.has_key or _host(match.base_url) != _host(sent.base_url):
+        if match is None or not match.has_key or not is_same_host:
             raise invalid(
                 f"cannot use the key of provider {provider.name!r}: enter it again, as the address is new",
                 param="key",
@@ -188,6 +190,20 @@ def _same_address(sent: ManagedProvider, held: Iterable[ManagedProvider]) -> Man
         if each.base_url == sent.base_url and sent.key in {"", MASK if each.has_key else ""}:
             return each
     return None
+
+
+def _with_options(provider: ManagedProvider, held: ManagedProvider | None) -> ManagedProvider:
+    """Return a provider with the options that its form left as they are or masked, of the same host."""
+    sent = provider.options
+    if held is None and sent.has_masks:
+        raise invalid(
+            f"cannot use the secrets of provider {provider.name!r}: enter them again, as the address is new",
+            param="keys" if MASK in (sent.keys or ()) else "headers",
+        )
+    unreadable = held.unreadable_options if held is not None and sent == NO_OPTIONS else ""
+    options = sent.completed(held.options if held is not None else NO_OPTIONS)
+    problem = held.problem if held is not None and unreadable else provider.problem
+    return replace(provider, options=options, unreadable_options=unreadable, problem=problem)
 
 
 def _check_unchanged(sent: ManagedProvider, fixed: ManagedProvider) -> None:

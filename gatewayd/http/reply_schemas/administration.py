@@ -35,6 +35,11 @@ def provider_options() -> dict[str, Any]:
         locked_by=TEXT_OR_NULL,
         models=INTEGER,
         problem=TEXT_OR_NULL,
+        keys=listed(TEXT),
+        headers={"type": "object", "additionalProperties": TEXT},
+        api_version=TEXT,
+        upstream=TEXT,
+        families={"type": "object", "additionalProperties": TEXT},
     )
 
 

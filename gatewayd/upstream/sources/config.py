@@ -11,7 +11,7 @@ from typing import Final, Self
 from yarl import URL
 
 from gatewayd.errors import invalid
-from gatewayd.upstream.sources.custom_headers import check_headers, is_token
+from gatewayd.header_rules import find_header_problem, is_token
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.urls import split_url
 
@@ -25,6 +25,8 @@ class SourceKind(StrEnum):
     ANTHROPIC = "anthropic"
     # `{base_url}/api/tags`, `{base_url}/api/chat`.
     OLLAMA = "ollama"
+    # `{base_url}/openai/v1`, or `{base_url}/openai/deployments/NAME` with an API version.
+    AZURE = "azure"
 
 
 class ModelListUse(StrEnum):
@@ -38,7 +40,7 @@ class ModelListUse(StrEnum):
     REPLACE = "replace"
 
 
-KEY_HEADER_NAMES: Final = {SourceKind.ANTHROPIC: "x-api-key"}
+KEY_HEADER_NAMES: Final = {SourceKind.ANTHROPIC: "x-api-key", SourceKind.AZURE: "api-key"}
 """Headers with the key by protocol; all others have it in Authorization."""
 
 
@@ -70,7 +72,8 @@ class ProviderConfig:
     `denied_betas` are betas and headers of callers that a provider of kind anthropic
     does not get; `*` stands for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
     `responses_with_tools`), "" for what the rules of each say. `keys` are further keys, used in turn with
-    `key`. `headers` go with every request. `api_version` is that of Azure.
+    `key`. `headers` go with every request. `api_version` is that of Azure. `families` has
+    canonical names of models by the provider's own ids.
     """
 
     name: str
@@ -94,6 +97,7 @@ class ProviderConfig:
     keys: tuple[str, ...] = field(default=(), repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_version: str = ""
+    families: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""
@@ -106,7 +110,12 @@ class ProviderConfig:
                     f"cannot use the {param} of provider {self.name!r}: expected visible ASCII characters",
                     param=param,
                 )
-        check_headers(self.name, self.headers, has_key=self.key is not None)
+        problem = find_header_problem(self.headers, has_key=self.key is not None)
+        if problem is not None:
+            raise invalid(f"cannot use headers of provider {self.name!r}: {problem}", param="headers")
+        if self.kind is SourceKind.AZURE and not self.models:
+            refusal = f"cannot use provider {self.name!r} without models: name its deployments"
+            raise invalid(refusal, param="models")
         if self.connections < 1:
             refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
             raise invalid(refusal, param="connections")

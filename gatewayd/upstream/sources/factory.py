@@ -3,6 +3,7 @@
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.anthropic import AnthropicSource
+from gatewayd.upstream.sources.azure import AzureSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.ollama import OllamaSource
 from gatewayd.upstream.sources.openai import OpenAiSource
@@ -20,3 +21,5 @@ def open_source(config: ProviderConfig, client: UpstreamClient | None = None) ->
             return AnthropicSource(config, client)
         case SourceKind.OLLAMA:
             return OllamaSource(config, client)
+        case SourceKind.AZURE:
+            return AzureSource(config, client)

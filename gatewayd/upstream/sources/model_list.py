@@ -56,6 +56,7 @@ async def select_models(
     """
     models: dict[str, Model] = {}
     is_filtered = bool(config.models) and config.model_list is ModelListUse.FILTER
+    families = dict(config.families)
     pace = LoopPacer()
     for item in found:
         await pace.turn()
@@ -76,7 +77,7 @@ async def select_models(
             created=_time(created),
             connection_type=config.connection_type or connection_type,
             detail=detail(item),
-            family=known_family(upstream_id),
+            family=families.get(upstream_id) or known_family(upstream_id),
         )
     return list(models.values())
 

@@ -6,6 +6,7 @@ from typing import Any
 from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
 from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
+from gatewayd.completions.json_access import as_text
 from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
@@ -29,7 +30,8 @@ class OpenAiSource:
         headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
         self._rules = ModelRules(config)
-        self._responses = ResponsesProtocol(config.name, self._exchange, self._rules)
+        path = self._path("/responses", "")
+        self._responses = ResponsesProtocol(config.name, self._exchange, self._rules, path)
 
     @property
     def name(self) -> str:
@@ -51,7 +53,9 @@ class OpenAiSource:
         if self._is_for_responses(body, model):
             return await self._responses.complete(self._plain(body, context), model, context)
         raw, answer = await self._exchange.post(
-            "/chat/completions", _unstreamed(self._own(body, model, context)), context
+            self._path("/chat/completions", model.upstream_id),
+            _unstreamed(self._own(body, model, context)),
+            context,
         )
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
@@ -71,22 +75,29 @@ class OpenAiSource:
         body = self._own(body, model, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
-        return self._exchange.chunks("/chat/completions", body, ChunkReader(), _whole, context)
+        path = self._path("/chat/completions", model.upstream_id)
+        return self._exchange.chunks(path, body, ChunkReader(), _whole, context)
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return vectors for a list of inputs, in the order of the inputs."""
-        _, answer = await self._exchange.post("/embeddings", {**body, "encoding_format": "float"}, context)
+        path = self._path("/embeddings", model.upstream_id)
+        _, answer = await self._exchange.post(path, {**body, "encoding_format": "float"}, context)
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
     ) -> ForwardedAnswer:
         """Send a request to `path` below the base URL and return the answer unchanged."""
-        return await self._exchange.forward(method, path, body, context=context)
+        model = as_text(body.get("model")) if body else ""
+        return await self._exchange.forward(method, self._path(path, model), body, context=context)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._exchange.close()
+
+    def _path(self, path: str, model: str) -> str:
+        """Return the path of an endpoint below the base URL; `model` is "" for one without a model."""
+        return path
 
     def _own(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return a request without what the model does not take, and without fields of other protocols."""

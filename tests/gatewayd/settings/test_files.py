@@ -142,3 +142,12 @@ def test_a_credential_is_no_path(problems: Problems, file: File) -> None:
     )
     sentence = "cannot read key_credential '../x': the name of a credential has no directory"
     assert problem == f"gatewayd.toml:3: {sentence}"
+
+
+@pytest.mark.parametrize(
+    "line", ['keys = ["canary word"]', 'headers = { "X-A" = "canary é" }', 'headers = "canary"']
+)
+def test_a_wrong_secret_of_a_provider_is_not_shown(problems: Problems, line: str) -> None:
+    (found,) = problems(f"[[providers]]\nname = 'a'\n{line}")
+    assert "canary" not in found
+    assert "providers[0]." in found

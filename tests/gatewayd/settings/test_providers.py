@@ -67,3 +67,28 @@ def test_runtimes_are_numbered() -> None:
 
 def test_the_makers_are_those_of_the_rules() -> None:
     assert set(get_args(get_args(Maker)[0])) == {"", *MAKERS}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, None),
+        ({"headers": {"X-Team": "red"}, "keys": ["a", "b"]}, None),
+        ({"headers": {"Host": "canary"}}, "the gateway writes it"),
+        ({"headers": {"Authorization": "canary"}, "keys": ["a"]}, "beside a key"),
+        ({"kind": "azure", "base_url": "https://acme.test"}, "name the deployments"),
+    ],
+)
+def test_what_a_table_cannot_be_as_a_whole(fields: dict[str, object], words: str | None) -> None:
+    problem = Provider.model_validate({"name": "x", **fields}).find_problem()
+    assert (words is None) == (problem is None)
+    assert (words or "") in (problem or "")
+    assert "canary" not in (problem or "")
+
+
+def test_secrets_are_not_shown() -> None:
+    table = {"name": "x", "key": "canary1", "keys": ["canary2"], "headers": {"X-Team": "canary3"}}
+    provider = Provider.model_validate(table)
+    assert provider.all_keys == ("canary1", "canary2")
+    assert provider.header_pairs == (("X-Team", "canary3"),)
+    assert "canary" not in repr(provider)

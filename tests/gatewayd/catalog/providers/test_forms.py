@@ -12,7 +12,8 @@ from gatewayd.catalog.providers.forms import (
     read_provider,
     render_form,
 )
-from gatewayd.catalog.providers.records import MASK, ManagedProvider, ProviderFamily
+from gatewayd.catalog.providers.options import MASK, MAX_OPTION_ENTRIES
+from gatewayd.catalog.providers.records import ManagedProvider, ProviderFamily
 from gatewayd.errors import ErrorKind, GatewayError
 
 OPENAI, OLLAMA = ProviderFamily.OPENAI, ProviderFamily.OLLAMA
@@ -85,13 +86,27 @@ def test_older_clients_list_options_by_address_and_runtimes_have_their_keys_ther
         (one(model_ids=[""]), "model_ids"),
         (one(model_ids=["x" * 257]), "model_ids"),
         (one(model_ids=["x"] * (MAX_MODEL_IDS + 1)), "model_ids"),
-        (one(provider="azure"), "provider"),
+        (one(provider="vertex"), "provider"),
         (one(connection_type="far"), "connection_type"),
         (one(auth_type="session"), "auth_type"),
-        (one(headers={"X": "y"}), "headers"),
-        (one(azure=True), "azure"),
+        (one(passthrough_params=["x"]), "passthrough_params"),
+        (one(azure="yes"), "azure"),
+        (one(headers=[]), "headers"),
+        (one(headers={"X": 1}), "headers"),
+        (one(headers={"X": "a\nb"}), "headers"),
+        (one(headers={str(number): "a" for number in range(MAX_OPTION_ENTRIES + 1)}), "headers"),
+        (one(families={"prod": 5}), "families"),
+        (one(keys="k"), "keys"),
+        (one(keys=[""]), "keys"),
+        (one(keys=["k" * 4097]), "keys"),
+        (one(keys=["k"] * 101), "keys"),
+        (one(api_version=5), "api_version"),
+        (one(api_type="telegraph"), "api_type"),
+        (one(api_type=["x"]), "api_type"),
+        (one(upstream="telegraph"), "upstream"),
+        (one(upstream=["x"]), "upstream"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_a_wrong_field_is_named(sent: dict[str, Any], param: str) -> None:
     assert refused(OPENAI, sent) == param
@@ -124,3 +139,34 @@ def test_the_key_of_a_runtime_is_masked_in_its_options() -> None:
 
 def test_a_provider_without_a_usable_address_is_named_by_its_kind() -> None:
     assert named(ManagedProvider("", "", "openai", "no\taddress")).name == "openai"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "upstream"),
+    [
+        ({"azure": True, "api_type": "responses"}, "azure", "responses"),
+        ({"provider": "azure", "api_type": "chat_completions"}, "azure", "chat"),
+        ({"upstream": "responses_with_tools"}, "openai", "responses_with_tools"),
+        ({}, "openai", None),
+    ],
+)
+def test_kind_and_protocol(options: dict[str, Any], kind: str, upstream: str | None) -> None:
+    provider = read_provider(OPENAI, "http://a.test", "k", options)
+    assert (provider.kind, provider.options.upstream) == (kind, upstream)
+
+
+def test_options_are_rendered_without_their_secrets() -> None:
+    sent = {
+        "keys": ["secret-2", "secret-3"],
+        "headers": {"X-Team": "secret-4"},
+        "api_version": "2025-01-01",
+        "families": {"prod": "gpt-5"},
+    }
+    shown = render_form(read_form(OPENAI, one(**sent)), {}, {})["OPENAI_API_CONFIGS"]["0"]
+    assert "secret" not in str(shown)
+    assert (shown["keys"], shown["headers"]) == ([MASK, MASK], {"X-Team": MASK})
+    assert (shown["api_version"], shown["families"], shown["upstream"]) == (
+        "2025-01-01",
+        {"prod": "gpt-5"},
+        "",
+    )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gatewayd.catalog.providers.options import MASK, NO_OPTIONS, ConnectionOptions
 from gatewayd.catalog.providers.records import (
-    MASK,
     ConfiguredProviders,
     ManagedProvider,
     ProviderFamily,
@@ -182,3 +182,57 @@ async def test_a_test_uses_the_stored_key_of_either_kind() -> None:
     assert (await service.test(replace(HELD, key=MASK))).models == ("m-1", "m-2")
     await service.test(ManagedProvider("", "", "openai", LOCKED.base_url, key=MASK))
     assert [each.key for each in tester.tested] == ["held-key", "file-key"]
+
+
+OPTIONS = ConnectionOptions(
+    ("key-2", "key-3"), (("X-Team", "red"),), "2025-01-01", "chat", (("prod", "gpt-5"),)
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        (NO_OPTIONS, OPTIONS),
+        (ConnectionOptions((MASK, MASK), (("X-Team", MASK),)), OPTIONS),
+        (ConnectionOptions((MASK, "new")), replace(OPTIONS, keys=("key-2", "new"))),
+        (
+            ConnectionOptions(headers=(("X-Team", MASK), ("X-B", "b"))),
+            replace(OPTIONS, headers=(("X-Team", "red"), ("X-B", "b"))),
+        ),
+        (ConnectionOptions((), (), "", "", ()), NO_OPTIONS),
+        (ConnectionOptions(upstream="responses"), replace(OPTIONS, upstream="responses")),
+    ],
+    ids=str,
+)
+async def test_options_that_a_form_leaves_or_masks_stay(sent: Any, stored: Any) -> None:
+    store = MemoryProviderStore(StoredProviders((replace(HELD, options=OPTIONS),), {}, 4))
+    service = await managed(store)
+    await service.replace(form(replace(HELD, key=MASK, options=sent)), by="a")
+    assert store.stored.providers[0].options == stored
+
+
+@pytest.mark.parametrize(
+    ("sent", "changes", "param"),
+    [
+        (ConnectionOptions((MASK,)), {"base_url": "https://evil.test", "key": "n"}, "keys"),
+        (
+            ConnectionOptions(headers=(("X-Team", MASK),)),
+            {"base_url": "https://evil.test", "key": "n"},
+            "headers",
+        ),
+        (ConnectionOptions((MASK, MASK, MASK)), {}, "keys"),
+        (ConnectionOptions(headers=(("X-Other", MASK),)), {}, "headers"),
+    ],
+)
+async def test_a_mask_needs_what_it_stands_for(sent: Any, changes: Any, param: str) -> None:
+    service = await managed(MemoryProviderStore(StoredProviders((replace(HELD, options=OPTIONS),), {}, 4)))
+    with pytest.raises(GatewayError) as caught:
+        await service.replace(form(replace(HELD, options=sent, **changes)), by="a")
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, param)
+
+
+async def test_options_do_not_go_to_another_host() -> None:
+    store = MemoryProviderStore(StoredProviders((replace(HELD, options=OPTIONS),), {}, 4))
+    service = await managed(store)
+    await service.replace(form(replace(HELD, key="n", base_url="https://other.test")), by="a")
+    assert store.stored.providers[0].options == NO_OPTIONS

@@ -7,6 +7,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
 from tests.fakes.providers.completion_assembler import Gatherer
+from tests.fakes.providers.strict.azure import StrictAzure
 from tests.fakes.providers.strict.conversation import (
     FIRST_FACTS,
     SECOND_FACTS,
@@ -21,7 +22,12 @@ def responses_site():
     return StrictResponses(), "gpt-6-astra", {"kind": SourceKind.OPENAI, "upstream": "responses"}
 
 
-SITES = [responses_site]
+def azure_site():
+    config = {"kind": SourceKind.AZURE, "upstream": "responses", "models": ("gpt-6-astra",)}
+    return StrictAzure(["gpt-6-astra"]), "gpt-6-astra", config
+
+
+SITES = [responses_site, azure_site]
 
 
 async def whole(source, body, model, context):
@@ -41,8 +47,9 @@ async def streamed(source, body, model, context):
 async def test_one_conversation(site, ask, short):
     server, name, config = site()
     async with server:
-        base = {"base_url": server.openai_url, "key": server.key, "timeouts": short}
-        source = open_source(ProviderConfig(name="acme", **{**base, **config}))
+        url = server.openai_url if config["kind"] is SourceKind.OPENAI else server.base_url
+        base = {"base_url": url, "key": server.key, "timeouts": short}
+        source = open_source(ProviderConfig(name="acme", **base, **config))
         try:
             (model,) = await source.list_models()
             context = CallContext("r1", "u1")

@@ -13,13 +13,14 @@ CASES = [
     (SourceKind.OPENAI, "/v1/models"),
     (SourceKind.ANTHROPIC, "/v1/models"),
     (SourceKind.OLLAMA, "/api/tags"),
+    (SourceKind.AZURE, "/openai/v1/models"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "path"), CASES)
 async def test_each_kind_lists_its_models(fake, kind, path):
     base_url = fake.openai_url if kind is SourceKind.OPENAI else fake.base_url
-    source = open_source(ProviderConfig("acme", kind, base_url, prefix="acme/"))
+    source = open_source(ProviderConfig("acme", kind, base_url, prefix="acme/", models=("m",)))
     try:
         assert source.name == "acme"
         assert [model.id for model in await source.list_models()] == ["acme/m"]
@@ -41,7 +42,7 @@ class ClosingClient:
 @pytest.mark.parametrize("kind", list(SourceKind))
 async def test_the_client_can_be_replaced_and_is_closed(kind):
     client = ClosingClient()
-    await open_source(ProviderConfig("acme", kind, "http://acme.test"), client).close()
+    await open_source(ProviderConfig("acme", kind, "http://acme.test", models=("m",)), client).close()
     assert client.closed
 
 
@@ -65,7 +66,9 @@ async def calls(source, context):
 async def test_every_request_of_a_user_tells_who_asks_where_that_is_wanted(fake, short, kind):
     context = CallContext("r", "u7", chat_id="c7")
     for identity in (IdentityHeaders(), None):
-        config = ProviderConfig("acme", kind, fake.openai_url, timeouts=short, identity=identity)
+        config = ProviderConfig(
+            "acme", kind, fake.openai_url, models=("m",), timeouts=short, identity=identity
+        )
         source = open_source(config)
         fake.requests.clear()
         count = await calls(source, context)

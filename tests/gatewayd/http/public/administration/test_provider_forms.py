@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Role
-from gatewayd.catalog.providers.records import MASK, ManagedProvider, StoredProviders
+from gatewayd.catalog.providers.options import MASK
+from gatewayd.catalog.providers.records import ManagedProvider, StoredProviders
 from gatewayd.http.public.administration.provider_forms import ProviderFormRoutes
 from tests.fakes.http.public_app import Client, bearer, serving
 from tests.fakes.providers.managed import FakeTester, MemoryProviderStore, managed

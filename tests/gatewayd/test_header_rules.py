@@ -1,7 +1,6 @@
 import pytest
 
-from gatewayd.errors import GatewayError
-from gatewayd.upstream.sources.custom_headers import MAX_HEADER_CHARACTERS, MAX_HEADERS, check_headers
+from gatewayd.header_rules import MAX_HEADER_CHARACTERS, MAX_HEADERS, find_header_problem
 
 
 @pytest.mark.parametrize(
@@ -13,11 +12,11 @@ from gatewayd.upstream.sources.custom_headers import MAX_HEADER_CHARACTERS, MAX_
     ],
 )
 def test_headers_that_a_request_can_have(headers):
-    check_headers("acme", headers, has_key=True)
+    assert find_header_problem(headers, has_key=True) is None
 
 
 def test_a_header_may_be_the_credential():
-    check_headers("acme", [("Authorization", "Basic abc")], has_key=False)
+    assert find_header_problem([("Authorization", "Basic abc")], has_key=False) is None
 
 
 @pytest.mark.parametrize(
@@ -39,6 +38,4 @@ def test_a_header_may_be_the_credential():
     ],
 )
 def test_headers_that_are_refused(headers, words):
-    with pytest.raises(GatewayError, match=words) as caught:
-        check_headers("acme", headers, has_key=True)
-    assert caught.value.param == "headers"
+    assert words in str(find_header_problem(headers, has_key=True))

@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from gatewayd.errors import invalid, shorten
-
 MAX_HEADERS: Final = 32
+MAX_SHOWN_CHARACTERS: Final = 80
 MAX_HEADER_CHARACTERS: Final = 4096
 """Maximum number of characters of the value of a header."""
 
@@ -23,27 +22,25 @@ _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
-def check_headers(provider: str, headers: Sequence[tuple[str, str]], *, has_key: bool) -> None:
-    """Raise invalid_request, which names `headers`, for headers that a request cannot have."""
-    refusal = f"cannot use headers of provider {provider!r}"
+def find_header_problem(headers: Sequence[tuple[str, str]], *, has_key: bool) -> str | None:
+    """Return why a request cannot have these headers, None if it can."""
     if len(headers) > MAX_HEADERS:
-        raise invalid(f"{refusal}: there are over {MAX_HEADERS}", param="headers")
+        return f"there are over {MAX_HEADERS}"
     seen = set()
     for name, value in headers:
         lower = name.lower()
         if _NAME.fullmatch(name) is None:
-            raise invalid(f"{refusal}: {shorten(name)!r} is no name of a header", param="headers")
-        if lower in FRAMING_HEADERS or lower in seen:
-            reason = "the gateway writes it" if lower in FRAMING_HEADERS else "it is there twice"
-            raise invalid(f"{refusal}: {name} cannot be set, {reason}", param="headers")
+            return f"{name[:MAX_SHOWN_CHARACTERS]!r} is no name of a header"
+        if lower in FRAMING_HEADERS:
+            return f"{name} cannot be set, the gateway writes it"
+        if lower in seen:
+            return f"{name} is there twice"
         if has_key and lower in KEY_HEADERS:
-            raise invalid(f"{refusal}: {name} cannot be set beside a key", param="headers")
+            return f"{name} cannot be set beside a key"
         if len(value) > MAX_HEADER_CHARACTERS or _VALUE.fullmatch(value) is None:
-            raise invalid(
-                f"{refusal}: {name} has no value of 1 to {MAX_HEADER_CHARACTERS} visible ASCII characters",
-                param="headers",
-            )
+            return f"{name} has no value of 1 to {MAX_HEADER_CHARACTERS} visible ASCII characters"
         seen.add(lower)
+    return None
 
 
 def is_token(text: str) -> bool:
