@@ -1,4 +1,4 @@
-"""Received texts: limits of JSON, sanitising for storage, and normal forms (UAX 15).
+"""Received texts: limits of JSON, sanitising for storage, normal forms (UAX 15), and headers of HTTP.
 
 Each function takes time linear in the length of any text.
 """
@@ -6,7 +6,7 @@ Each function takes time linear in the length of any text.
 import math
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 MAX_JSON_DEPTH: Final = 64
@@ -80,6 +80,23 @@ _PRESENTATION_FORMS: Final = re.compile("[\ufb00-\ufdff\ufe70-\ufefc]")
 
 # Databases cannot store NUL characters and lone surrogates.
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+
+MAX_HEADERS: Final = 32
+MAX_SHOWN_NAME_CHARACTERS: Final = 80
+MAX_HEADER_CHARACTERS: Final = 4096
+"""Maximum number of characters of the value of a header."""
+
+FRAMING_HEADERS: Final = frozenset(
+    {"accept-encoding", "connection", "content-length", "content-type", "expect", "host", "keep-alive"}
+    | {"proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+"""Headers of the connection and the body, which the gateway writes itself."""
+
+KEY_HEADERS: Final = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key"})
+"""Headers that carry a key, refused beside the setting `key`."""
+
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
 def storage_fault(text: str) -> str | None:
@@ -196,3 +213,29 @@ def replace_presentation_forms(text: str) -> str:
 def _letters(form: re.Match[str]) -> str:
     # NFKC puts a blank before a mark that stands alone.
     return unicodedata.normalize("NFKC", form[0]).lstrip(" ")  # noqa: TID251
+
+
+def find_header_problem(headers: Sequence[tuple[str, str]], *, has_key: bool) -> str | None:
+    """Return why a request cannot have these headers, None if it can."""
+    if len(headers) > MAX_HEADERS:
+        return f"there are over {MAX_HEADERS}"
+    seen = set()
+    for name, value in headers:
+        lower = name.lower()
+        if _HEADER_NAME.fullmatch(name) is None:
+            return f"{name[:MAX_SHOWN_NAME_CHARACTERS]!r} is no name of a header"
+        if lower in FRAMING_HEADERS:
+            return f"{name} cannot be set, the gateway writes it"
+        if lower in seen:
+            return f"{name} is there twice"
+        if has_key and lower in KEY_HEADERS:
+            return f"{name} cannot be set beside a key"
+        if len(value) > MAX_HEADER_CHARACTERS or _HEADER_VALUE.fullmatch(value) is None:
+            return f"{name} has no value of 1 to {MAX_HEADER_CHARACTERS} visible ASCII characters"
+        seen.add(lower)
+    return None
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text can be a key: visible ASCII characters."""
+    return bool(text) and all("!" <= char <= "~" for char in text)

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from gatewayd.header_rules import find_header_problem
 from gatewayd.settings.types import (
     ExpectedValue,
     HeaderTable,
@@ -18,6 +17,7 @@ from gatewayd.settings.types import (
     Texts,
     Url,
 )
+from gatewayd.text import find_header_problem
 
 DEFAULT_BASE_URLS: Final = {
     "openai": "https://api.openai.com/v1",

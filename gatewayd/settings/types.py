@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
 
-from gatewayd.header_rules import find_header_problem
+from gatewayd.text import find_header_problem
 from gatewayd.urls import split_url
 
 Network = IPv4Network | IPv6Network

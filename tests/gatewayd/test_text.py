@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from gatewayd.text import (
     MAX_ANSWER_DEPTH,
     MAX_CHAT_DEPTH,
+    MAX_HEADER_CHARACTERS,
+    MAX_HEADERS,
     MAX_JSON_DEPTH,
     MAX_STORED_DEPTH,
     casefold_nfc,
     casefold_nfkc,
     compose_nfc,
     encodable,
+    find_header_problem,
     is_continuation,
     is_storable,
     replace_presentation_forms,
@@ -161,3 +164,41 @@ def test_a_value_is_made_storable_as_far_as_it_goes() -> None:
 
 def test_each_depth_holds_what_the_one_before_lets_in() -> None:
     assert MAX_JSON_DEPTH < MAX_STORED_DEPTH < MAX_CHAT_DEPTH < MAX_ANSWER_DEPTH
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("X-Team", "a b"), ("aoai-evals", "preview")],
+        [("X-Long", "x" * MAX_HEADER_CHARACTERS)],
+    ],
+)
+def test_headers_that_a_request_can_have(headers: list[tuple[str, str]]) -> None:
+    assert find_header_problem(headers, has_key=True) is None
+
+
+def test_a_header_may_be_the_credential() -> None:
+    assert find_header_problem([("Authorization", "Basic abc")], has_key=False) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        ([("X Team", "a")], "no name of a header"),
+        ([("", "a")], "no name of a header"),
+        ([("x" * 200, "a")], "no name of a header"),
+        ([("Host", "a")], "the gateway writes it"),
+        ([("transfer-encoding", "chunked")], "the gateway writes it"),
+        ([("X-A", "a"), ("x-a", "b")], "is there twice"),
+        ([("Authorization", "Basic abc")], "beside a key"),
+        ([("X-A", "a\r\nX-B: b")], "visible ASCII"),
+        ([("X-A", "")], "visible ASCII"),
+        ([("X-A", " a")], "visible ASCII"),
+        ([("X-A", "é")], "visible ASCII"),
+        ([("X-A", "x" * (MAX_HEADER_CHARACTERS + 1))], "visible ASCII"),
+        ([(f"X-{number}", "a") for number in range(MAX_HEADERS + 1)], "over 32"),
+    ],
+)
+def test_headers_that_are_refused(headers: list[tuple[str, str]], words: str) -> None:
+    assert words in str(find_header_problem(headers, has_key=True))

@@ -11,7 +11,7 @@ from typing import Final, Self
 from yarl import URL
 
 from gatewayd.errors import invalid
-from gatewayd.header_rules import find_header_problem, is_token
+from gatewayd.text import find_header_problem, is_token
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.urls import split_url
 
