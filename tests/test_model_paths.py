@@ -48,7 +48,8 @@ OTHERS = {
     # The end of a sign-in by a provider.
     "http/public/accounts/oauth.py": {"complete"},
     "builtin_model/source.py": {"complete", "forward", "stream"},
-    "upstream/sources/openai.py": {"forward"},
+    # It hands over to the Responses protocol of the same provider.
+    "upstream/sources/openai.py": {"complete", "forward", "stream"},
     "upstream/sources/ollama.py": {"forward"},
     "pipeline/stream.py": {"stream"},
     "pipeline/filters/streams.py": {"stream"},

@@ -46,6 +46,10 @@ MESSAGES_PATH: Final = re.compile(r"(?:/api)?(?:/v1)?/messages?(?:/|\Z)|/ollama/
 """Begin of the paths of the messages dialect, also of endpoints that the gateway lacks."""
 
 BASE_PREFIXES: Final = tuple(f"{base}/" for base in BASES)
+AZURE_PATHS: Final = "/openai/"
+AZURE_KEY_HEADER: Final = "api-key"
+"""Header with the key of clients of Azure, and the start of their paths, on which it counts."""
+
 CONTENT_POLICY: Final = "Content-Security-Policy"
 NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
 """Content policy of a reply that is no page: a browser loads nothing for it and shows it in no frame.
@@ -243,6 +247,8 @@ class PublicEdge:
         if scheme.lower() == "bearer" and value.strip():
             return value.strip()
         key = request.headers.get(self._options.key_header)
+        if not key and request.path.startswith(AZURE_PATHS):
+            key = request.headers.get(AZURE_KEY_HEADER)
         if key:
             return key.strip()
         token = request.cookies.get(self._options.cookie)

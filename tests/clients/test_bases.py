@@ -33,6 +33,17 @@ def test_openai(scene: Scene, base: str) -> None:
         assert len(client.embeddings.create(model="o.m", input="x").data[0].embedding) == 32
 
 
+def test_azure(scene: Scene) -> None:
+    given: dict[str, Any] = {"api_key": scene.key, "api_version": "2024-10-21", "max_retries": 0}
+    with openai.AzureOpenAI(azure_endpoint=scene.url, **given) as client:
+        for stream in (False, True):
+            scene.provider.script(SAID.reply("openai", stream=stream))
+            asked = {"model": "o.m", **OPENAI}
+            assert OpenAiAsker(client).ask(asked, stream=stream) == SAID.outcome
+        assert len(client.embeddings.create(model="o.m", input="x").data[0].embedding) == 32
+        assert client.models.retrieve("o.m").id == "o.m"
+
+
 @pytest.mark.parametrize("shown", ["api_key", "auth_token"])
 @pytest.mark.parametrize("base", ANTHROPIC_BASES)
 def test_anthropic(scene: Scene, base: str, shown: str) -> None:

@@ -79,6 +79,9 @@ def model_samples() -> Iterator[tuple[Row, Sample]]:
         yield ("GET", f"{base}/models/{{id}}"), plain(f"{base}/models/o.m")
         for path, body in ASKED.items():
             yield ("POST", base + path), plain(base + path, {"model": "o.m", **body})
+    for path in ("/chat/completions", "/embeddings"):
+        base = "/openai/deployments/{id}"
+        yield ("POST", base + path), plain(base.format(id="o.m") + path, ASKED[path])
     for path in MESSAGES:
         body = {"model": "a.m", "max_tokens": 5, "messages": TURNS}
         yield ("POST", path), plain(path, body)

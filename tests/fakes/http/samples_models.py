@@ -63,6 +63,8 @@ ADMINISTRATION = (
 
 MODEL_PATHS: dict[Row, ModelPath] = {
     **{("POST", base + path): decided for base in BASES for path, decided in BELOW_BASES.items()},
+    ("POST", "/openai/deployments/{id}/chat/completions"): CHAT,
+    ("POST", "/openai/deployments/{id}/embeddings"): TEXTS,
     **{("POST", path): CHAT for path in MESSAGES},
     **{("POST", f"/ollama{path}{place}"): decided for path, decided in RUNTIME.items() for place in PLACES},
     **{(method, f"/ollama{path}{place}"): KEPT for method, path in ADMINISTRATION for place in PLACES},

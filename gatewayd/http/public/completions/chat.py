@@ -11,6 +11,8 @@ from gatewayd.dialects import openai
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.public.completions import deployments
+from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
@@ -20,7 +22,7 @@ from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.runs.service import RunService, StartedRun
 
-PATHS: Final = tuple(f"{base}/chat/completions" for base in BASES)
+PATHS: Final = tuple(f"{base}/chat/completions" for base in (*BASES, deployments.BASE))
 
 
 class ChatRoutes:
@@ -40,7 +42,7 @@ class ChatRoutes:
         self._streams = streams or AnswerStreams()
 
     def routes(self) -> Sequence[Route]:
-        """Return the rows, one for each base path of OpenAI clients."""
+        """Return the rows, one for each base path of OpenAI clients, and that of Azure."""
         return [
             Route(
                 "POST",
@@ -52,6 +54,7 @@ class ChatRoutes:
                 tag="chat",
                 interruptible=True,
                 use=RequestUse.ANSWER,
+                slashes=path.startswith(deployments.BASE),
             )
             for path in PATHS
         ]
@@ -63,7 +66,8 @@ class ChatRoutes:
         With `chat_id` and `session_id` the answer is `{"status": true, "task_ids", "task_id", "chat_id",
         "message_ids"}`, at once: events report the answer, and the chat stores it.
         """
-        chat = openai.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
+        given = await body.read_object(request, self._body_limit, LARGE_LIMITS)
+        chat = openai.parse_request(with_deployment(request, given))
         chat.request_id = request_id(request)
         chat.facts = partial(facts_of, request)
         asked = self._runs.answer(chat, actor(request))

@@ -9,6 +9,8 @@ from gatewayd.dialects import embeddings as dialect
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.public.completions import deployments
+from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
@@ -25,7 +27,7 @@ class EmbeddingRoutes:
         self._body_limit = body_limit
 
     def routes(self) -> Sequence[Route]:
-        """Return one row for each base path."""
+        """Return one row for each base path, and that of Azure."""
         return [
             Route(
                 "POST",
@@ -37,14 +39,16 @@ class EmbeddingRoutes:
                 tag="embeddings",
                 interruptible=True,
                 use=RequestUse.EMBEDDINGS,
+                slashes=base == deployments.BASE,
             )
-            for base in BASES
+            for base in (*BASES, deployments.BASE)
         ]
 
     @answers(dialects.embeddings)
     async def embed(self, request: web.Request) -> web.Response:
         """Answer `{"model", "input", "encoding_format"?, ...}` with a list of vectors."""
-        asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
+        given = await body.read_object(request, self._body_limit, LARGE_LIMITS)
+        asked = dialect.parse_request(with_deployment(request, given))
         caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
         answer = await self._embeddings.run(asked.body, caller)
         rendered = dialect.render(answer, asked.model, asked.encoding_format)

@@ -41,6 +41,7 @@ async def chatting(source: FakeSource) -> AsyncIterator[Client]:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_answers_under_every_alias_to_those_who_may(path: str) -> None:
+    path = path.replace("{id:.+}", "m")
     async with chatting(FakeSource(models=[make_model("m")])) as client:
         assert (await client.post(path, json=BODY)).status == 401
         assert (await client.post(path, json=BODY, headers=bearer("pending"))).status == 403
@@ -240,3 +241,15 @@ async def test_history_stands_for_the_messages() -> None:
         asked = world.pipeline.asked[0].body["messages"]
         assert [message["content"] for message in asked] == ["What is it?", "And then?"]
         assert world.message("a").parent_id == "q2"
+
+
+async def test_the_path_goes_before_the_model_of_the_body() -> None:
+    source = FakeSource(models=[make_model("m"), make_model("other")])
+    async with chatting(source) as client:
+        path = "/openai/deployments/m/chat/completions?api-version=2024-10-21"
+        asked = {**BODY, "model": "other"}
+        assert (await client.post(path, json=asked, headers={"api-key": "admin"})).status == 200
+        assert source.asked[-1]["model"] == "up-m"
+        assert (await client.post(path, json=BODY, headers={"api-key": "nobody"})).status == 401
+        away = await client.post("/v1/chat/completions", json=asked, headers={"api-key": "admin"})
+        assert away.status == 401

@@ -173,3 +173,9 @@ async def test_leaving_closes_every_connection_to_the_provider(client: Client, f
         await asking
     await asyncio.wait_for(fake.closed.wait(), 1)
     assert len(fake.requests) <= 4
+
+
+async def test_a_deployment_is_a_model(client: Client) -> None:
+    path = "/openai/deployments/acme.m/embeddings?api-version=2024-10-21"
+    reply = await client.post(path, json={"input": "hello"}, headers={"api-key": "admin"})
+    assert (await reply.json())["data"][0]["embedding"] == expected("hello")
