@@ -34,7 +34,8 @@ class AzureSource(OpenAiSource):
         for suffix in SUFFIXES:
             config = config.without_suffix(suffix)
         root = "/openai" if config.api_version else "/openai/v1"
-        super().__init__(replace(config, base_url=config.base_url + root), client)
+        maker = config.maker or "azure"
+        super().__init__(replace(config, base_url=config.base_url + root, maker=maker), client)
 
     async def list_models(self) -> Sequence[Model]:
         """Return the deployments of the settings, after a request that shows whether the key is taken.

@@ -69,8 +69,8 @@ class ProviderConfig:
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
     With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
     tell it by the host. `rules` are patterns of families or ids, each with changes of their rules as JSON.
-    `denied_betas` are betas and headers of callers that a provider of kind anthropic
-    does not get; `*` stands for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
+    `denied_betas` are betas and headers of callers that a provider of kind anthropic does not get; `*` stands
+    for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
     `responses_with_tools`), "" for what the rules of each say. `keys` are further keys, used in turn with
     `key`. `headers` go with every request. `api_version` is that of Azure. `families` has
     canonical names of models by the provider's own ids.

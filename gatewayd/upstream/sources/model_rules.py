@@ -57,14 +57,14 @@ class ModelRules:
         self._chosen[model.id] = (model, rules)
         return rules
 
-    def adapt(self, body: Body, model: Model, context: CallContext) -> Body:
+    def adapt(self, body: Body, model: Model, context: CallContext, *, is_responses: bool = False) -> Body:
         """Return the chat request for a model; what was left out or changed is added to the warnings.
 
-        A source of another protocol, which converts the request, gets it without the fields that the other
-        protocol lacks.
+        With `is_responses` the source reaches the model in the Responses protocol. A source of another
+        protocol, which converts the request, gets it without the fields that the other protocol lacks.
         """
         rules = OF_KINDS.get(self._config.kind) or self.of(model)
-        adapted, warnings = adapt(body, rules, is_converted=context.is_converted)
+        adapted, warnings = adapt(body, rules, is_converted=context.is_converted, is_responses=is_responses)
         for sentence in warnings:
             self.warn(sentence, model, context)
         return adapted
@@ -79,6 +79,11 @@ class ModelRules:
         for sentence in warnings:
             self.warn(sentence, model, context)
 
+    @property
+    def maker(self) -> str:
+        """The maker of the settings or of the host name, "" if neither tells one."""
+        return self._config.maker or maker_of_host(self._host)
+
     def warn(self, sentence: str, model: Model, context: CallContext) -> None:
         """Add a sentence to the warnings of a request, and to the log unless it stands there already."""
         context.warnings.append(sentence)
@@ -91,7 +96,7 @@ class ModelRules:
 
     def _choose(self, model: Model) -> Rules:
         config, listed = self._config, model.detail.get("openai")
-        maker = config.maker or maker_of_host(self._host)
+        maker = self.maker
         if not maker and config.kind is SourceKind.OPENAI:
             maker = ENGINES.get(as_text(as_mapping(listed).get("owned_by")), "")
         family = family_of(config.kind.value, self._host, model.upstream_id, model.family, maker)

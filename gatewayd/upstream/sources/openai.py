@@ -21,6 +21,9 @@ from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_response
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
 
+WITH_RESPONSES = frozenset({"azure", "openai"})
+"""Makers whose models are reached in the Responses protocol where the rules of their family say so."""
+
 
 class OpenAiSource:
     """A hosted provider, or with a socket path a model server on this machine."""
@@ -30,6 +33,7 @@ class OpenAiSource:
         headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
         self._rules = ModelRules(config)
+        self._has_responses = self._rules.maker in WITH_RESPONSES
         path = self._path("/responses", "")
         self._responses = ResponsesProtocol(config.name, self._exchange, self._rules, path)
 
@@ -109,7 +113,9 @@ class OpenAiSource:
     def _is_for_responses(self, body: Body, model: Model) -> bool:
         forced = model.rules.get("protocol") or self._config.upstream
         rules = self._rules.of(model)
-        return bool(forced or rules.protocol is not Protocol.CHAT) and uses_responses(body, rules, forced)
+        # Servers of unknown makers may serve the family without this endpoint.
+        is_known = self._has_responses and rules.protocol is not Protocol.CHAT
+        return bool(forced or is_known) and uses_responses(body, rules, forced)
 
     async def _fetch_list(self) -> list[dict[str, Any]]:
         return listed_objects(await self._exchange.get("/models"), "data", self._exchange.failures)

@@ -10,7 +10,6 @@ from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.openai import wants_usage
-from gatewayd.dialects.providers.adaptation import adapt
 from gatewayd.dialects.providers.rules import Protocol, Rules
 from gatewayd.dialects.responses.upstream_events import ResponseDecoder
 from gatewayd.dialects.responses.upstream_reply import failure_of, to_completion
@@ -72,12 +71,7 @@ class ResponsesProtocol:
         return AnswerChunks(lambda: self._begin(body, model, context), reader, self._exchange.failures, whole)
 
     def _adapted(self, body: Body, model: Model, context: CallContext, *, stream: bool) -> Body:
-        """Return a request with what the model takes; here it takes tools beside any effort."""
-        rules = replace(self._rules.of(model), has_tools_with_effort=True)
-        adapted, warnings = adapt(body, rules, is_converted=context.is_converted)
-        for sentence in warnings:
-            self._rules.warn(sentence, model, context)
-        return {**adapted, "stream": stream}
+        return {**self._rules.adapt(body, model, context, is_responses=True), "stream": stream}
 
     async def _answer(self, body: Body, model: Model, context: CallContext) -> Body:
         attempt = self._attempt(body, self._options(model))

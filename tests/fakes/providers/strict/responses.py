@@ -29,7 +29,7 @@ USAGE: Final[dict[str, Any]] = {
     "total_tokens": conversation.PROMPT_TOKENS + conversation.COMPLETION_TOKENS,
 }
 
-PLAIN_MODELS: Final = frozenset({"gpt-4o", "gpt-4.1"})
+PLAIN_MODELS: Final = frozenset({"gpt-4o", "plain"})
 """Models without reasoning."""
 
 

@@ -41,7 +41,7 @@ def test_a_warning_is_told_always_and_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(
-        model_rules, "adapt", lambda body, rules, is_converted: ({"changed": True}, ["left out x"])
+        model_rules, "adapt", lambda body, rules, **_: ({"changed": True}, ["left out x"])
     )
     contexts = [CallContext("r1", "u1"), CallContext("r2", "u1")]
     chosen = rules()

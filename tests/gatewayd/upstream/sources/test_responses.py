@@ -66,7 +66,7 @@ async def test_reasoning_of_another_organization_is_left_out(strict, protocol, a
 
 
 @pytest.mark.parametrize("ask", [whole, streamed])
-@pytest.mark.parametrize(("model", "tries"), [("gpt-4o", 2), ("gpt-6-astra", 2)])
+@pytest.mark.parametrize(("model", "tries"), [("plain", 2), ("gpt-4o", 1), ("gpt-6-astra", 2)])
 async def test_what_a_model_lacks_is_asked_once(strict, protocol, ask, model, tries):
     strict.has_summaries = False
     for _ in range(2):
@@ -77,9 +77,11 @@ async def test_what_a_model_lacks_is_asked_once(strict, protocol, ask, model, tr
 
 @pytest.mark.parametrize("ask", [whole, streamed])
 async def test_a_refusal_is_not_repeated(strict, protocol, ask):
-    with pytest.raises(GatewayError, match="'temperature' is not supported") as caught:
-        await ask(protocol, {**HELLO, "temperature": 1}, [])
-    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "temperature")
+    function = {"name": "weather", "parameters": {"type": "object", "properties": {}}, "strict": True}
+    body = {**HELLO, "model": "unknown", "tools": [{"type": "function", "function": function}]}
+    with pytest.raises(GatewayError, match="Invalid schema for function 'weather'") as caught:
+        await ask(protocol, body, [])
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "tools[0].parameters")
     assert len(strict.requests) == 1
 
 
@@ -147,10 +149,16 @@ def test_which_protocol(fields, protocol, forced, expected):
     assert uses_responses(fields, Rules(protocol=protocol), forced) is expected
 
 
-@pytest.mark.parametrize(("upstream", "rules"), [("responses", {}), ("", {"protocol": "responses"})])
-async def test_a_source_of_chat_completions_hands_over(strict, short, upstream, rules):
+@pytest.mark.parametrize(
+    ("fields", "rules"),
+    [
+        ({"upstream": "responses"}, {}),
+        ({}, {"protocol": "responses"}),
+    ],
+)
+async def test_a_source_of_chat_completions_hands_over(strict, short, fields, rules):
     config = ProviderConfig(
-        "acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short, upstream=upstream
+        "acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short, **fields
     )
     source = OpenAiSource(config)
     model = Model("m", "m", "openai", "acme", "gpt-6-astra", rules=rules)
@@ -160,3 +168,26 @@ async def test_a_source_of_chat_completions_hands_over(strict, short, upstream, 
     assert completion.body["choices"][0]["message"]["content"]
     assert chunks
     assert [request.path for request in strict.requests] == ["/v1/responses"] * 2
+
+
+async def test_a_family_that_takes_tools_there_only(strict, short):
+    config = ProviderConfig(
+        "acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short, maker="openai"
+    )
+    source = OpenAiSource(config)
+    model = Model("m", "m", "openai", "acme", "gpt-5.6-sol")
+    body = {**HELLO, "model": "gpt-5.6-sol"}
+    for fields in ({}, TOOLS, {**TOOLS, "reasoning_effort": "none"}):
+        await source.complete({**body, **fields}, model, context_of([]))
+    await source.close()
+    paths = [request.path.removeprefix("/v1") for request in strict.requests]
+    assert paths == ["/chat/completions", "/responses", "/chat/completions"]
+
+
+async def test_another_server_of_the_family_is_asked_in_chat_completions(strict, short):
+    config = ProviderConfig("acme", SourceKind.OPENAI, strict.openai_url, strict.key, timeouts=short)
+    source = OpenAiSource(config)
+    model = Model("m", "m", "openai", "acme", "gpt-5.6-sol")
+    await source.complete({**HELLO, **TOOLS, "model": "gpt-5.6-sol"}, model, context_of([]))
+    await source.close()
+    assert [request.path for request in strict.requests] == ["/v1/chat/completions"]
