@@ -23,11 +23,12 @@ DEFAULT_BASE_URLS: Final = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
     "ollama": "http://127.0.0.1:11434",
+    "gemini": "https://generativelanguage.googleapis.com",
 }
 
 ProviderKind = Annotated[
-    Literal["openai", "anthropic", "ollama", "azure"],
-    ExpectedValue('"openai", "anthropic", "ollama" or "azure"'),
+    Literal["openai", "anthropic", "ollama", "azure", "gemini"],
+    ExpectedValue('"openai", "anthropic", "ollama", "azure" or "gemini"'),
 ]
 
 UpstreamProtocol = Annotated[

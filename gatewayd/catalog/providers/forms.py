@@ -32,6 +32,7 @@ HOSTED_KINDS: Final = {
     "litellm": "openai",
     "anthropic": "anthropic",
     "azure": "azure",
+    "gemini": "gemini",
 }
 CONNECTION_TYPE_OF: Final = {OLLAMA_KIND: "local"}
 CONNECTION_TYPES: Final = frozenset({"", "external", "local"})

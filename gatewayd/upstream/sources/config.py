@@ -27,6 +27,8 @@ class SourceKind(StrEnum):
     OLLAMA = "ollama"
     # `{base_url}/openai/v1`, or `{base_url}/openai/deployments/NAME` with an API version.
     AZURE = "azure"
+    # `{base_url}/v1beta/models`, `{base_url}/v1beta/models/ID:generateContent`.
+    GEMINI = "gemini"
 
 
 class ModelListUse(StrEnum):
@@ -40,7 +42,11 @@ class ModelListUse(StrEnum):
     REPLACE = "replace"
 
 
-KEY_HEADER_NAMES: Final = {SourceKind.ANTHROPIC: "x-api-key", SourceKind.AZURE: "api-key"}
+KEY_HEADER_NAMES: Final = {
+    SourceKind.ANTHROPIC: "x-api-key",
+    SourceKind.AZURE: "api-key",
+    SourceKind.GEMINI: "x-goog-api-key",
+}
 """Headers with the key by protocol; all others have it in Authorization."""
 
 

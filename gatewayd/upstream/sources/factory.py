@@ -5,6 +5,7 @@ from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.anthropic import AnthropicSource
 from gatewayd.upstream.sources.azure import AzureSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.gemini import GeminiSource
 from gatewayd.upstream.sources.ollama import OllamaSource
 from gatewayd.upstream.sources.openai import OpenAiSource
 
@@ -23,3 +24,5 @@ def open_source(config: ProviderConfig, client: UpstreamClient | None = None) ->
             return OllamaSource(config, client)
         case SourceKind.AZURE:
             return AzureSource(config, client)
+        case SourceKind.GEMINI:
+            return GeminiSource(config, client)

@@ -1,6 +1,7 @@
 """Chooses the rules of each model of one provider, and changes requests to them."""
 
 import logging
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -29,6 +30,9 @@ MAX_REMEMBERED_MODELS: Final = 10_000
 
 OF_KINDS: Final = {SourceKind.ANTHROPIC: CHAT_TO_MESSAGES, SourceKind.OLLAMA: CHAT_TO_RUNTIME}
 """What the protocols of sources that convert chat requests have no counterpart for."""
+
+NATIVE_FIELDS: Final = frozenset({"top_k", "safety_settings"})
+"""Fields that Gemini takes in its own protocol, but not in that of chat completions."""
 
 MAX_LOGGED_WARNINGS: Final = 2_000
 """Maximum number of warnings that are remembered to be logged only once."""
@@ -102,6 +106,8 @@ class ModelRules:
         family = family_of(config.kind.value, self._host, model.upstream_id, model.family, maker)
         is_anthropic = config.kind is SourceKind.ANTHROPIC
         rules = add_live_rules(find_message_rules(family) if is_anthropic else find_rules(family), listed)
+        if config.kind is SourceKind.GEMINI and rules.known:
+            rules = replace(rules, known=rules.known | NATIVE_FIELDS)
         for pattern, changes in config.rules:
             if fnmatchcase(family.name, pattern) or fnmatchcase(model.upstream_id, pattern):
                 rules = change_rules(rules, orjson.loads(changes))

@@ -15,6 +15,7 @@ from tests.fakes.providers.strict.conversation import (
     first_request,
     second_request,
 )
+from tests.fakes.providers.strict.gemini import StrictGemini
 from tests.fakes.providers.strict.responses import StrictResponses
 
 
@@ -27,7 +28,11 @@ def azure_site():
     return StrictAzure(["gpt-6-astra"]), "gpt-6-astra", config
 
 
-SITES = [responses_site, azure_site]
+def gemini_site():
+    return StrictGemini(), "gemini-3-flash", {"kind": SourceKind.GEMINI}
+
+
+SITES = [responses_site, azure_site, gemini_site]
 
 
 async def whole(source, body, model, context):

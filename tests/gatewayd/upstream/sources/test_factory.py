@@ -14,6 +14,7 @@ CASES = [
     (SourceKind.ANTHROPIC, "/v1/models"),
     (SourceKind.OLLAMA, "/api/tags"),
     (SourceKind.AZURE, "/openai/v1/models"),
+    (SourceKind.GEMINI, "/v1beta/models"),
 ]
 
 
