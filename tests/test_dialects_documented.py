@@ -26,10 +26,15 @@ from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.anthropic import reply as anthropic_reply
 from gatewayd.dialects.anthropic import request as anthropic_request
 from gatewayd.dialects.anthropic import source as anthropic_source
+from gatewayd.dialects.gemini import reply as gemini_reply
+from gatewayd.dialects.gemini import request as gemini_request
+from gatewayd.dialects.gemini import schemas
 from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.dialects.ollama import options as ollama_options
 from gatewayd.dialects.ollama import source as ollama_source
 from gatewayd.dialects.providers import formats, message_request, reasoning_wish
+from gatewayd.dialects.providers.rules import Protocol
+from gatewayd.dialects.responses import reasoning_details, upstream_request
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.control import stored_chats
@@ -45,9 +50,11 @@ from gatewayd.pipeline.runs import message_builder
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
-from gatewayd.upstream.sources import failures, message_requests, provider_client
+from gatewayd.upstream.sources import failures, key_ring, message_requests, provider_client
+from gatewayd.upstream.sources.config import SourceKind
 from tests.fakes.http.samples_models import MODEL_PATHS
 from tests.fakes.providers.conversions import KINDS, TABLES, converting
+from tests.fakes.providers.native_conversions import CONVERTERS, outcome
 from tests.fakes.providers.noted_json import note
 from tests.write_provider_rules import update as with_provider_rules
 
@@ -100,10 +107,18 @@ NAMES = {
         "Retry-After",
     ],
     "media types": ["application/json", "application/x-ndjson"],
-    "kinds of sources": KINDS,
+    "kinds of sources": [kind.value for kind in SourceKind],
+    "protocols of sources": [protocol.value for protocol in Protocol],
+    "finish reasons of Gemini": gemini_reply.FINISH_REASONS.keys() - gemini_reply.PLAIN_REASONS,
 }
 
 SENTENCES = [
+    "a budget of {}, {}, {}, {} or {} tokens".format(*gemini_request.BUDGETS.values()),
+    f"up to {schemas.MAX_SCHEMA_NODES} schemas in all",
+    f"is at least {upstream_request.MIN_OUTPUT_TOKENS}.",
+    f"with 401 or 402 rests for {key_ring.REST_SECONDS[401]:g} seconds, with 403 or 429 for"
+    f" {key_ring.REST_SECONDS[429]:g},",
+    reasoning_details.FORMAT,
     f"at most {embeddings.MAX_INPUTS} of them",
     f"from 1 to {anthropic_lists.MAX_PAGE_SIZE}",
     f"at most {runtimes.ASK_SECONDS:g} seconds",
@@ -214,6 +229,16 @@ async def test_a_table_says_what_sources_get(name: str) -> None:
             sample = table.samples[label]
             tried.append([label, *[await conversions.outcome(table, sample, kind) for kind in kinds]])
     assert rows(name) == tried
+
+
+def test_the_table_of_other_sources_says_what_they_get() -> None:
+    tried = []
+    for name in ("OpenAI messages", "OpenAI fields"):
+        for label, sample in TABLES[name].samples.items():
+            outcomes = [outcome(convert, sample) for convert in CONVERTERS.values()]
+            if set(outcomes) != {"left out"}:
+                tried.append([label, *outcomes])
+    assert rows("other sources") == tried
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -67,7 +67,7 @@ def to_request(body: Mapping[str, Any], family: str, warnings: list[str]) -> Bod
         request["generationConfig"] = config
     if body.get("safety_settings") is not None:
         request["safetySettings"] = body["safety_settings"]
-    lost = sorted(name for name, value in body.items() if name not in READ_FIELDS and value is not None)
+    lost = sorted(name for name in body.keys() - READ_FIELDS if body[name] not in (None, [], {}))
     if lost:
         warnings.append(f"left out, as Gemini does not have it: {', '.join(lost)}")
     return request

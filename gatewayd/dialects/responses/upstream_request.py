@@ -34,20 +34,12 @@ SAME_FIELDS: Final = (
 )
 """Fields that both protocols have."""
 
-LOST_FIELDS: Final = (
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "logit_bias",
-    "prediction",
-    "audio",
-    "modalities",
-    "web_search_options",
-    "functions",
-    "function_call",
+READ_FIELDS: Final = frozenset(
+    {"model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens", "verbosity"}
+    | {"response_format", "reasoning", "reasoning_effort", "logprobs", "top_logprobs", "tools", "tool_choice"}
+    | {"store", *SAME_FIELDS}
 )
-"""Fields of a chat request that the protocol does not have; each one that is set gives a warning."""
+"""Fields that have a part in the request; others give a warning."""
 
 LOGPROBS: Final = "message.output_text.logprobs"
 
@@ -85,7 +77,7 @@ def to_request(body: Mapping[str, Any], options: ResponsesOptions, warnings: lis
     _add_reasoning(request, body, options)
     _add_logprobs(request, body)
     _add_tools(request, body)
-    lost = [name for name in LOST_FIELDS if body.get(name) not in (None, [], {})]
+    lost = sorted(name for name in body.keys() - READ_FIELDS if body[name] not in (None, [], {}))
     if lost:
         warnings.append(f"left out, as the Responses protocol does not have it: {', '.join(lost)}")
     return request

@@ -203,11 +203,11 @@ def test_custom_calls():
 
 def test_what_is_left_out_is_told():
     warnings = []
-    request = converted(warnings=warnings, stop=["x"], seed=1, max_tokens=3, logit_bias={})
+    request = converted(warnings=warnings, stop=["x"], seed=1, min_p=0.1, max_tokens=3, logit_bias={})
     assert "stop" not in request
     assert warnings == [
         "max_tokens was raised from 3 to 16, the least of this model",
-        "left out, as the Responses protocol does not have it: stop, seed",
+        "left out, as the Responses protocol does not have it: min_p, seed, stop",
     ]
 
 
