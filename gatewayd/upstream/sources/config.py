@@ -70,8 +70,8 @@ class ProviderConfig:
     """One provider or runtime.
 
     `models` has ids of the provider, `model_list` what they mean for its list. `index` is the position of
-    the provider in the settings, counted separately for runtimes, and appears as `urlIdx` and in `urls`. `owned_by` and
-    `connection_type` replace the values of the kind in listings.
+    the provider in the settings, counted separately for runtimes, and appears as `urlIdx` and in `urls`.
+    `owned_by` and `connection_type` replace the values of the kind in listings.
     With `socket_path` connections go to that unix socket; `base_url` gives only the path and the Host.
     With `identity` requests name the user. `maker` is one of the makers of `dialects.providers.family`, "" to
     tell it by the host. `rules` are patterns of families or ids, each with changes of their rules as JSON.

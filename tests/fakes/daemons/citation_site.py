@@ -8,6 +8,7 @@ import orjson
 
 from gatewayd.accounts.records import Role
 from gatewayd.completions.records import CompletionChunk
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
 from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
@@ -17,6 +18,7 @@ from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentA
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.pipeline.token_counts import TokenCounts
 from tests.fakes.daemons.runtime_site import two_runtimes
 from tests.fakes.documents.collections import World, person
 from tests.fakes.http.public_app import Client, bearer, serving
@@ -72,12 +74,13 @@ async def gateway(world: World) -> AsyncIterator[Place]:
         pipeline = Pipeline(scene.catalog, NoFilters(), attachments, NoTools())
         conversion = RuntimeConversion(pipeline, EmbeddingService(scene.catalog, NoFilters()))
         runs = make_plain_runs(scene.catalog, pipeline, scene.tasks)
+        inputs = InputFilters(scene.catalog, NoFilters())
         rows = [
             *ChatRoutes(runs, body_limit=100_000).routes(),
-            *MessageRoutes(pipeline, body_limit=100_000).routes(),
-            *RuntimeRoutes(
-                scene.runtimes, conversion, InputFilters(scene.catalog, NoFilters()), body_limit=100_000
+            *MessageRoutes(
+                pipeline, TokenCounts(scene.catalog, inputs, count_locally), body_limit=100_000
             ).routes(),
+            *RuntimeRoutes(scene.runtimes, conversion, inputs, body_limit=100_000).routes(),
         ]
         asked = [row for row in rows if row.access is RouteAccess.VERIFIED]
         async with serving(asked, {"ann": ANN}) as client:

@@ -24,15 +24,19 @@ from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
-from gatewayd.pipeline.endpoints import model_of
+from gatewayd.pipeline.endpoints import context_of, model_of
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.pipeline.token_counts import CountCaller, TokenCounts
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 
 PROTOCOL_PREFIX: Final = "anthropic-"
 MAX_PROTOCOL_HEADERS: Final = 32
 """Maximum number of headers of this protocol in one request."""
+
+COUNT_HEADER: Final = "X-Gateway-Token-Count"
+"""Says who counted tokens: provider, tokenizer or estimate."""
 
 PING: Final = b'event: ping\ndata: {"type":"ping"}\n\n'
 
@@ -100,8 +104,16 @@ class ConvertedMessageFrames(MessageErrors):
 class MessageRoutes:
     """Routes of messages, whole or streamed, and of token counts."""
 
-    def __init__(self, pipeline: Pipeline, *, body_limit: int, streams: AnswerStreams | None = None) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        counts: TokenCounts,
+        *,
+        body_limit: int,
+        streams: AnswerStreams | None = None,
+    ) -> None:
         self._pipeline = pipeline
+        self._counts = counts
         self._body_limit = body_limit
         self._streams = streams or AnswerStreams()
 
@@ -109,7 +121,7 @@ class MessageRoutes:
         """Return the rows with the aliases and probes of clients."""
         return [
             *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
-            *(_row(f"{path}/count_tokens", self.count, "Estimate the tokens of a request") for path in PATHS),
+            *(_row(f"{path}/count_tokens", self.count, "Count the tokens of a request") for path in PATHS),
             Route("GET", "/api", self.probe, RouteAccess.PUBLIC, "Answer the probe of a client", tag="chat"),
         ]
 
@@ -120,10 +132,12 @@ class MessageRoutes:
 
     @answers(dialects.token_count)
     async def count(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"input_tokens": n}`, an estimate of the gateway, without a request to a provider."""
+        """Answer `{"input_tokens": n}`; the header X-Gateway-Token-Count says who counted."""
         value = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         _check(value)
-        return body.json_reply({"input_tokens": count_tokens(value)})
+        context = context_of(actor(request), request_id(request), client_headers=protocol_headers(request))
+        found = await self._counts.count(value, CountCaller(actor(request), context))
+        return body.json_reply({"input_tokens": found.tokens}, headers={COUNT_HEADER: found.method.value})
 
     @answers(dialects.messages_answer, EVENT_STREAM)
     async def answer(self, request: web.Request) -> web.StreamResponse:

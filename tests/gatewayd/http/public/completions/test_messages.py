@@ -14,12 +14,15 @@ from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError, Refu
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Completion, CompletionChunk
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.completions.messages import PATHS, MessageRoutes, NativeMessageFrames
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
+from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.token_counts import TokenCounts
 from tests.fakes.documents.no_documents import NoAttachments
 from tests.fakes.http.public_app import Client, bearer
 from tests.fakes.providers.catalog import three_providers
@@ -76,6 +79,9 @@ class OneFilter:
     async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> NoFilterChain:
         return NoFilterChain(inlets=(self._item,), streams=(self._item,))
 
+    async def are_on(self, model_id: str) -> bool:
+        return True
+
 
 class Gateway:
     """The routes over sources of all three kinds, whose provider is `fake`."""
@@ -122,7 +128,9 @@ async def opened(
 ) -> AsyncIterator[tuple[FakeUpstream, Client]]:
     def rows(catalog: Catalog) -> Sequence[Route]:
         pipeline = Pipeline(catalog, chosen, NoAttachments(), NoTools())
-        return MessageRoutes(pipeline, body_limit=LIMIT, streams=AnswerStreams(seconds=ping_seconds)).routes()
+        counts = TokenCounts(catalog, InputFilters(catalog, chosen), count_locally)
+        streams = AnswerStreams(seconds=ping_seconds)
+        return MessageRoutes(pipeline, counts, body_limit=LIMIT, streams=streams).routes()
 
     async with three_providers(rows) as made:
         yield made
@@ -443,6 +451,53 @@ async def test_count_tokens(gateway: Gateway) -> None:
         status, refusal = await gateway.post(wrong, path)
         assert (status, refusal["error"]["type"]) == (400, "invalid_request_error")
         assert param in refusal["error"]["message"]
+
+
+async def test_a_provider_that_can_count_is_asked_once(gateway: Gateway) -> None:
+    path = f"{PATHS[0]}/count_tokens"
+    body = {**ask("claude.m"), "system": "s", "stream": True, "metadata": {"user_id": "u"}}
+    gateway.fake.script(json_reply({"input_tokens": 77}), json_reply({"input_tokens": 78}))
+    for asked in (body, body, {**body, "system": "other"}):
+        reply = await gateway.client.post(path, json=asked, headers=bearer("admin"))
+        assert reply.headers["X-Gateway-Token-Count"] == "provider"
+        assert await reply.json() == {"input_tokens": 78 if asked["system"] == "other" else 77}
+    sent = [(request.path, request.json) for request in gateway.fake.requests]
+    assert [path for path, _ in sent] == ["/v1/messages/count_tokens"] * 2
+    # The endpoint refuses what is for answers only.
+    assert sent[0][1] == {"model": "m", "messages": body["messages"], "system": "s"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json_reply({"error": {"message": "no such path"}}, 404),
+        json_reply({"input_tokens": "7"}),
+        json_reply({"input_tokens": True}),
+        json_reply({"error": {"message": "slow down"}}, 429, Retry_After="7"),
+        Reply(steps=[b"<html>"], content_type="text/html"),
+    ],
+)
+async def test_a_provider_that_does_not_count_is_replaced(gateway: Gateway, answer: Reply) -> None:
+    gateway.fake.script(answer)
+    path = f"{PATHS[0]}/count_tokens"
+    reply = await gateway.client.post(path, json=ask("claude.m"), headers=bearer("admin"))
+    assert reply.headers["X-Gateway-Token-Count"] == "tokenizer"
+    assert (await reply.json())["input_tokens"] > 0
+
+
+async def test_no_text_leaves_for_a_count_without_the_right_to_the_model(gateway: Gateway) -> None:
+    path = f"{PATHS[0]}/count_tokens"
+    reply = await gateway.client.post(path, json=ask("claude.m"), headers=bearer("user"))
+    assert (reply.status, reply.headers["X-Gateway-Token-Count"]) == (200, "tokenizer")
+    assert gateway.fake.requests == []
+
+
+async def test_a_filter_that_sees_requests_is_not_passed_by_for_a_count() -> None:
+    async with opened(OneFilter(NoticingFilter())) as (fake, client):
+        path = f"{PATHS[0]}/count_tokens"
+        reply = await client.post(path, json=ask("claude.m"), headers=bearer("admin"))
+        assert (reply.status, reply.headers["X-Gateway-Token-Count"]) == (200, "tokenizer")
+        assert fake.requests == []
 
 
 async def test_probes(gateway: Gateway) -> None:
