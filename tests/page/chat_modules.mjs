@@ -78,6 +78,25 @@ test("a run of code is replaced by its result", () => {
   assert.equal(sources.numberSources(shown.sources).length, 0);
 });
 
+test("each of many sources is compared once, and the oldest ones make room", () => {
+  let written = 0;
+  const source = (number) => ({ toJSON: () => ({ number, written: (written += 1) && 0 }), number });
+  const count = state.MAX_LIST_VALUES + 50;
+  let message = { id: "m" };
+  for (let number = 0; number < count; number++) {
+    message = after(message, ["source", source(number)]);
+    if (number % 2) message = after(message, ["source", source(number)]);
+  }
+  assert.equal(message.sources.length, state.MAX_LIST_VALUES);
+  assert.equal(message.sources.at(-1).number, count - 1);
+  assert.ok(written < 2 * count, `${written} texts were written`);
+  // A dropped one may come again, and a former state is as good as before.
+  const again = after(message, ["source", source(0)]);
+  assert.equal(again.sources.at(-1).number, 0);
+  assert.equal(after(message, ["source", source(0)]).sources.at(-1).number, 0);
+  assert.equal(after(again, ["source", source(0)]), again);
+});
+
 test("events with other data, and unknown ones, change nothing", () => {
   const message = { id: "m", content: "a" };
   for (const [type, data] of [["message", { content: 1 }], ["files", { files: "x" }], ["source", null], ["own", {}], ["constructor", {}], ["status", "x"]]) {

@@ -80,15 +80,28 @@ function withList(message, name, values) {
   return Array.isArray(values) ? { ...message, [name]: values.slice(-MAX_LIST_VALUES) } : message;
 }
 
+/** The texts of the sources of a list, so that a further source is compared with all of them at once. */
+const knownTexts = new WeakMap();
+
 function withSource(message, source) {
   if (source === null || typeof source !== "object") return message;
   const sources = message.sources ?? [];
-  const isRun = source.type === CODE_EXECUTION && typeof source.id === "string";
-  const place = isRun
-    ? sources.findIndex((each) => each?.type === CODE_EXECUTION && each.id === source.id)
-    : sources.findIndex((each) => JSON.stringify(each) === JSON.stringify(source));
-  if (place < 0) return { ...message, sources: added(sources, source) };
-  return isRun ? { ...message, sources: sources.with(place, source) } : message;
+  if (source.type === CODE_EXECUTION && typeof source.id === "string") {
+    const place = sources.findIndex((each) => each?.type === CODE_EXECUTION && each.id === source.id);
+    return { ...message, sources: place < 0 ? added(sources, source) : sources.with(place, source) };
+  }
+  const text = JSON.stringify(source);
+  const known = knownTexts.get(sources) ?? new Set(sources.map((each) => JSON.stringify(each)));
+  if (known.has(text)) {
+    knownTexts.set(sources, known);
+    return message;
+  }
+  const next = added(sources, source);
+  if (sources.length >= MAX_LIST_VALUES) known.delete(JSON.stringify(sources[0]));
+  // The texts go with the longer list; the former one would have to be read anew.
+  knownTexts.delete(sources);
+  knownTexts.set(next, known.add(text));
+  return { ...message, sources: next };
 }
 
 function added(values, value) {
