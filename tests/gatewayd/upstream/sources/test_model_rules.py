@@ -40,9 +40,7 @@ def named(model_id: str, listed: dict | None = None, **more: object) -> Model:
 def test_a_warning_is_told_always_and_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(
-        model_rules, "adapt", lambda body, rules, **_: ({"changed": True}, ["left out x"])
-    )
+    monkeypatch.setattr(model_rules, "adapt", lambda body, rules, **_: ({"changed": True}, ["left out x"]))
     contexts = [CallContext("r1", "u1"), CallContext("r2", "u1")]
     chosen = rules()
     with caplog.at_level(logging.WARNING):
