@@ -15,7 +15,7 @@ from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.pipeline.documents.plugin_context import OWN_FIELDS
-from gatewayd.pipeline.documents.presets import OWN_PARAMS
+from gatewayd.pipeline.documents.presets import OWN_PARAMS, parse_custom_params
 from gatewayd.pipeline.endpoints import check_names, model_of
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.pipeline.runs.request import has_history
@@ -150,7 +150,7 @@ def _spread_params(body: Body, params: Any) -> None:
     custom = params.get("custom_params") or {}
     if not isinstance(custom, dict):
         raise invalid("cannot accept params.custom_params: expected an object", param="params.custom_params")
-    for name, value in {**params, **custom}.items():
+    for name, value in {**params, **parse_custom_params(custom)}.items():
         if name not in OWN_PARAMS and name not in {"custom_params", "model", "messages", "stream"}:
             body.setdefault(name, value)
 

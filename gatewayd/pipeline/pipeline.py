@@ -12,6 +12,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.records import Completion
 from gatewayd.errors import GatewayError
+from gatewayd.pipeline.documents.placeholders import fill_system_messages
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.documents.presets import apply_record
 from gatewayd.pipeline.endpoints import context_of, select_source
@@ -94,6 +95,7 @@ class Pipeline:
         is_converted = request.native is not None
         candidates = await self._candidates(request, actor)
         model = candidates[0].model
+        fill_system_messages(request, actor)
         record = self._apply_record(request, model, actor)
         chain = await self._choose(request, model, actor)
         if request.scope is None and _needs_scope(request, chain, model):

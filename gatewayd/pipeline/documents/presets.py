@@ -3,18 +3,19 @@
 Parameters of the record override those of the request, as in Open WebUI.
 """
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
 
-from gatewayd import ids
+from gatewayd import json_decoder
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import ModelRecord
+from gatewayd.completions.embedded_json import has_too_many_values
 from gatewayd.completions.json_access import as_mapping
+from gatewayd.errors import GatewayError
+from gatewayd.pipeline.documents.placeholders import fill_placeholders, local_time, prompt_variables
 from gatewayd.pipeline.documents.prompt_context import prepend_to_system
 from gatewayd.pipeline.records import ChatRequest
 
@@ -31,7 +32,6 @@ OWN_PARAMS: Final = frozenset(
 )
 """Parameters that the gateway reads and never sends to a provider."""
 
-_PLACEHOLDER: Final = re.compile(r"\{\{[A-Za-z0-9_ ]{1,100}\}\}")
 _FIXED: Final = frozenset({"custom_params", "model", "messages", "stream"})
 
 _SYNONYMS: Final = (
@@ -42,11 +42,6 @@ _SYNONYMS: Final = (
     frozenset({"stop", "stop_sequences"}),
 )
 """Groups of parameter names that have the same meaning in different protocols."""
-
-
-def local_time() -> datetime:
-    """Return the local time with its time zone."""
-    return datetime.fromtimestamp(ids.now(), UTC).astimezone()
 
 
 def apply_record(
@@ -122,8 +117,20 @@ def merge_params(params: Mapping[str, Any]) -> dict[str, Any]:
     custom = params.get("custom_params")
     found = {name: value for name, value in params.items() if name not in OWN_PARAMS | _FIXED}
     if isinstance(custom, dict):
-        found |= {name: _parsed(value) for name, value in custom.items() if name not in OWN_PARAMS | _FIXED}
+        parsed = parse_custom_params(custom)
+        found |= {name: value for name, value in parsed.items() if name not in OWN_PARAMS | _FIXED}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def parse_custom_params(custom: Mapping[str, Any]) -> dict[str, Any]:
+    """Return custom parameters with the texts that are JSON parsed, as Open WebUI does; other texts stay.
+
+    So do texts that nest too deep, hold an integer of more than 64 bits, or hold too many values.
+    """
+    texts = [value for value in custom.values() if isinstance(value, str)]
+    if not texts or has_too_many_values(*texts):
+        return dict(custom)
+    return {name: _parsed(value) if isinstance(value, str) else value for name, value in custom.items()}
 
 
 def document_references(knowledge: Any) -> Sequence[dict[str, Any]]:
@@ -144,29 +151,6 @@ def document_references(knowledge: Any) -> Sequence[dict[str, Any]]:
     return found
 
 
-def prompt_variables(actor: Actor, now: datetime, sent: Any) -> Mapping[str, str]:
-    """Return the values of prompt placeholders; values of the caller override the gateway's own."""
-    known = {
-        "{{USER_NAME}}": actor.user.name,
-        "{{USER_EMAIL}}": actor.user.email,
-        "{{USER_ID}}": actor.user.id,
-        "{{USER_ROLE}}": actor.user.role.value,
-        "{{CURRENT_DATE}}": now.strftime("%Y-%m-%d"),
-        "{{CURRENT_TIME}}": now.strftime("%H:%M:%S"),
-        "{{CURRENT_DATETIME}}": now.strftime("%Y-%m-%d %H:%M:%S"),
-        "{{CURRENT_WEEKDAY}}": now.strftime("%A"),
-        "{{CURRENT_TIMEZONE}}": now.tzname() or "UTC",
-    }
-    if isinstance(sent, dict):
-        known |= {name: value for name, value in sent.items() if isinstance(value, str)}
-    return known
-
-
-def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
-    """Return the text with its placeholders replaced; the values are inserted unescaped."""
-    return _PLACEHOLDER.sub(lambda found: values.get(found[0], found[0]), text)
-
-
 def _apply_params(
     request: ChatRequest, record: ModelRecord, actor: Actor, clock: Callable[[], datetime]
 ) -> None:
@@ -185,10 +169,8 @@ def _apply_params(
         request.native = None
 
 
-def _parsed(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
+def _parsed(text: str) -> Any:
     try:
-        return json.loads(value)
-    except ValueError:
-        return value
+        return json_decoder.decode_at_once(text.encode("utf-8", "surrogatepass"))
+    except GatewayError:
+        return text

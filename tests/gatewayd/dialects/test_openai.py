@@ -90,6 +90,18 @@ def test_params_are_spread_without_the_gateways_own_and_never_over_the_body() ->
     }
 
 
+def test_custom_params_of_a_request_may_be_json_text() -> None:
+    custom = {"thinking": '{"type": "disabled"}', "top_k": "40", "user": "Ann"}
+    request = openai.parse_request({"model": "m", "messages": MESSAGES, "params": {"custom_params": custom}})
+    assert request.body == {
+        "model": "m",
+        "messages": MESSAGES,
+        "thinking": {"type": "disabled"},
+        "top_k": 40,
+        "user": "Ann",
+    }
+
+
 def test_stream_may_be_null() -> None:
     assert openai.parse_request({"model": "m", "messages": MESSAGES, "stream": None}).stream is False
 

@@ -62,6 +62,14 @@ async def test_source_gets_its_own_name_of_the_model_and_who_asks(world: World) 
     assert (world.source.contexts[0].request_id, world.source.contexts[0].user_id) == ("r1", "u1")
 
 
+async def test_placeholders_are_filled_once_in_the_texts_of_caller_and_record(world: World) -> None:
+    await world.catalog.put_record(ModelRecord("m", "u1", "m", params={"system": "{{A}} {{USER_ID}}"}))
+    request = ask(options={"variables": {"{{A}}": "{{USER_ROLE}}"}})
+    request.body["messages"] = [{"role": "system", "content": "{{USER_ID}} {{A}}"}, *request.body["messages"]]
+    await world.pipeline.run(request, ADMIN)
+    assert world.source.asked[0]["messages"][0]["content"] == "{{USER_ROLE}} u1\nu1 {{USER_ROLE}}"
+
+
 async def test_failure_before_the_first_chunk_raises_from_run(world: World) -> None:
     world.source.script = lambda _: [GatewayError(ErrorKind.RATE_LIMITED, "cannot", retry_after=2)]
     with pytest.raises(GatewayError) as caught:

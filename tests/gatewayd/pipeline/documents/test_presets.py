@@ -9,8 +9,8 @@ from gatewayd.catalog.records import ModelRecord
 from gatewayd.pipeline.documents.presets import (
     apply_record,
     document_references,
-    fill_placeholders,
     is_altering,
+    parse_custom_params,
 )
 from gatewayd.pipeline.records import ChatRequest
 from tests.fakes.providers.models import make_actor
@@ -41,10 +41,6 @@ def test_without_a_system_message_one_is_made() -> None:
     assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
 
 
-def test_values_of_placeholders_are_not_filled_themselves() -> None:
-    assert fill_placeholders("{{A}} {{B}}", {"{{A}}": "{{B}}", "{{B}}": "b"}) == "{{B}} b"
-
-
 def test_parameters_of_the_record_win_and_those_of_the_gateway_stay_here() -> None:
     request = ask(temperature=1.0)
     applied(request, params={"temperature": 0.2, "stream_response": True, "top_p": None, "model": "x"})
@@ -56,6 +52,26 @@ def test_parameters_of_the_record_win_and_those_of_the_gateway_stay_here() -> No
 def test_custom_parameters_may_be_json_text() -> None:
     request = applied(ask(), params={"custom_params": {"stop": '["a"]', "user": "no json"}})
     assert (request.body["stop"], request.body["user"]) == (["a"], "no json")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"type": "enabled"}', {"type": "enabled"}),
+        ("0.25", 0.25),
+        ("true", True),
+        ("null", None),
+        ('"7"', "7"),
+        ("{half", "{half"),
+        ("NaN", "NaN"),
+        ("12345678901234567890123", "12345678901234567890123"),
+        ("[" * 2000 + "]" * 2000, "[" * 2000 + "]" * 2000),
+        ("[" + "1," * 300_000 + "1]", "[" + "1," * 300_000 + "1]"),
+        (3, 3),
+    ],
+)
+def test_custom_parameter_that_is_json_text_is_parsed(text: Any, value: Any) -> None:
+    assert parse_custom_params({"x": text}) == {"x": value}
 
 
 def test_the_mode_of_tools_is_the_records_unless_the_request_names_one() -> None:
