@@ -19,6 +19,7 @@ TABLES: Final = (
     "gatewayd.storage.tables.chats",
     "gatewayd.storage.tables.plugins",
     "gatewayd.storage.tables.responses",
+    "gatewayd.storage.tables.streams",
 )
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}

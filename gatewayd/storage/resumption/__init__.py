@@ -1,0 +1,1 @@
+"""Stores of resumable streams and of replies to repeated requests."""
