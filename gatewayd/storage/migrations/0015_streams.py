@@ -10,7 +10,7 @@ from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn
 class Migration(migrations.Migration):
     """Make the tables."""
 
-    dependencies = [("gatewayd", "0012_folders")]
+    dependencies = [("gatewayd", "0014_access_tokens")]
 
     operations = [
         ops.CreateModel(

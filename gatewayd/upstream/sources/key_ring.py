@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Final
 
 from gatewayd import ids
@@ -73,6 +73,20 @@ class KeyedClient:
                 return response
             response.close()
         return await self._client.request(method, url, {**headers, **self._headers[self._ring.take()]}, body)
+
+    async def upload(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        pieces: AsyncGenerator[bytes, None],
+        length: int | None = None,
+    ) -> UpstreamResponse:
+        """POST a body in pieces, with the headers of one key: its pieces cannot be sent again."""
+        key = self._ring.take()
+        response = await self._client.upload(url, {**headers, **self._headers[key]}, pieces, length)
+        if response.status in REST_SECONDS:
+            self._rest(key, response)
+        return response
 
     async def close(self) -> None:
         """Close all connections."""

@@ -9,7 +9,7 @@ from gatewayd.storage.engine.fields import IntegerColumn, TextColumn
 class Migration(migrations.Migration):
     """Add the columns."""
 
-    dependencies = [("gatewayd", "0012_folders")]
+    dependencies = [("gatewayd", "0013_responses")]
 
     operations = [
         ops.AddField("UserIdentityRow", "access_token", TextColumn(db_default="", unique=False)),
