@@ -8,7 +8,6 @@ import orjson
 
 from gatewayd.accounts.records import Role
 from gatewayd.completions.records import CompletionChunk
-from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
 from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
@@ -18,10 +17,10 @@ from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentA
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.pipeline.token_counts import TokenCounts
 from tests.fakes.daemons.runtime_site import two_runtimes
 from tests.fakes.documents.collections import World, person
 from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.catalog import local_counts
 from tests.fakes.providers.models import FakeSource, make_model
 from tests.fakes.providers.upstream import openai_chunk
 from tests.fakes.storage.chat_runs import make_plain_runs
@@ -77,9 +76,7 @@ async def gateway(world: World) -> AsyncIterator[Place]:
         inputs = InputFilters(scene.catalog, NoFilters())
         rows = [
             *ChatRoutes(runs, body_limit=100_000).routes(),
-            *MessageRoutes(
-                pipeline, TokenCounts(scene.catalog, inputs, count_locally), body_limit=100_000
-            ).routes(),
+            *MessageRoutes(pipeline, local_counts(scene.catalog), body_limit=100_000).routes(),
             *RuntimeRoutes(scene.runtimes, conversion, inputs, body_limit=100_000).routes(),
         ]
         asked = [row for row in rows if row.access is RouteAccess.VERIFIED]

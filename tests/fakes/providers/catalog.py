@@ -6,7 +6,11 @@ from contextlib import asynccontextmanager
 from gatewayd.accounts.records import Role
 from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.routes import Route
+from gatewayd.pipeline.filters.inputs import InputFilters
+from gatewayd.pipeline.pipeline import NoFilters
+from gatewayd.pipeline.token_counts import TokenCounts
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
@@ -16,6 +20,11 @@ from tests.fakes.providers.upstream import FakeUpstream
 
 ADMIN = make_actor()
 ACTORS = {"admin": ADMIN, "user": make_actor("u", Role.USER), "pending": make_actor("p", Role.PENDING)}
+
+
+def local_counts(catalog: Catalog) -> TokenCounts:
+    """Return what counts tokens, of models without filters."""
+    return TokenCounts(catalog, InputFilters(catalog, NoFilters()), count_locally)
 
 
 @asynccontextmanager

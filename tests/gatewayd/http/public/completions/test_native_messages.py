@@ -20,7 +20,7 @@ from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
 from tests.fakes.documents.no_documents import NoAttachments
 from tests.fakes.http.public_app import Client, bearer, serving
-from tests.fakes.providers.catalog import ACTORS, ADMIN
+from tests.fakes.providers.catalog import ACTORS, ADMIN, local_counts
 from tests.fakes.providers.models import FakeRecords
 from tests.fakes.providers.strict.anthropic import StrictAnthropic, refusal, thought
 from tests.fakes.providers.upstream import FakeUpstream, json_reply, openai_completion
@@ -100,7 +100,7 @@ async def opened(denied: Sequence[str] = (), **rules: Any) -> AsyncIterator[Site
         strict.requests.clear()
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
         rows = [
-            *MessageRoutes(pipeline, body_limit=1_000_000).routes(),
+            *MessageRoutes(pipeline, local_counts(catalog), body_limit=1_000_000).routes(),
             *ChatRoutes(Runs(pipeline), body_limit=1_000_000).routes(),
         ]
         client = await stack.enter_async_context(serving(rows, ACTORS))

@@ -17,6 +17,7 @@ from gatewayd.upstream.sources.factory import open_source
 from tests.fakes.daemons.runtime_site import serving_runtimes, two_runtimes
 from tests.fakes.documents.no_documents import NoAttachments
 from tests.fakes.http.public_app import Client, bearer, serving
+from tests.fakes.providers.catalog import local_counts
 from tests.fakes.providers.models import FakeRecords, make_actor
 from tests.fakes.providers.strict import openai
 from tests.fakes.providers.strict.base import Body, StrictProvider, StrictRefusalError, openai_error
@@ -58,7 +59,7 @@ async def asking(*providers: StrictProvider, record: ModelRecord | None = None) 
         await catalog.list(admin)
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
         chats = ChatRoutes(make_plain_runs(catalog, pipeline, tasks), body_limit=100_000, clock=lambda: 1)
-        messages = MessageRoutes(pipeline, body_limit=100_000)
+        messages = MessageRoutes(pipeline, local_counts(catalog), body_limit=100_000)
         rows = [*chats.routes(), *messages.routes()]
         yield await stack.enter_async_context(serving(rows, {"admin": admin}))
 
