@@ -15,12 +15,12 @@ from gatewayd.dialects.gemini.reply import AnswerDecoder, blocked_prompt, to_com
 from gatewayd.dialects.gemini.request import to_request
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.dialects.providers.family import canonical_name
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import invalid
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.model_list import select_models
+from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import ProviderClient, lacks_listing, listed_objects
+from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.decoder import DecodingReader
 from gatewayd.upstream.streams.sse import DataFramer, FramingError
@@ -52,18 +52,15 @@ class GeminiSource:
         """The provider's name."""
         return self._config.name
 
-    async def list_models(self) -> Sequence[Model]:
-        """Fetch the models of the provider that answer or embed, page by page.
+    @property
+    def model_prefix(self) -> str:
+        """Prefix that the ids of callers have before the provider's own ids."""
+        return self._config.prefix
 
-        A provider without a list (404) has the models of the allow list, if there is one.
-        """
-        try:
-            found = await self._pages()
-        except GatewayError as error:
-            if not lacks_listing(error) or not self._config.models:
-                raise
-            found = [{"name": model_id} for model_id in self._config.models]
-        return await select_models(self._config, map(_listed, found), "google", self._detail)
+    async def list_models(self) -> Sequence[Model]:
+        """Fetch the models of the provider that answer or embed, page by page, see `find_listed`."""
+        found = await find_listed(self._config, self._fetch_list)
+        return await select_models(self._config, found, "google", self._detail)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer."""
@@ -118,7 +115,7 @@ class GeminiSource:
             self._rules.warn(sentence, model, context)
         return request
 
-    async def _pages(self) -> list[dict[str, Any]]:
+    async def _fetch_list(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         path = f"{ROOT}/models?pageSize=1000"
         for _ in range(MAX_PAGES):
@@ -126,7 +123,7 @@ class GeminiSource:
             found += listed_objects(page, "models", self._exchange.failures)
             token = page.get("nextPageToken") if isinstance(page, dict) else None
             if not isinstance(token, str) or not token:
-                return [item for item in found if _is_usable(item)]
+                return [_listed(item) for item in found if _is_usable(item)]
             path = f"{ROOT}/models?pageSize=1000&pageToken={quote(token, safe='')}"
         raise self._exchange.failures.broken(f"its list of models has over {MAX_PAGES} pages")
 

@@ -26,8 +26,8 @@ MAX_LEARNT_FIELDS: Final = 32
 REFUSED_STATUSES: Final = frozenset({400, 422})
 """Statuses of a refusal that may name a field."""
 
-ADAPTED_PATHS: Final = frozenset({"/chat/completions", "/responses", "/v1/messages"})
-"""Paths whose requests are changed."""
+ADAPTED_PATHS: Final = ("/chat/completions", "/responses", "/v1/messages")
+"""Ends of the paths whose requests are changed; before them may be a deployment, after them a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class RefusalMemory:
 
     def apply(self, path: str, body: Mapping[str, Any]) -> ChangedRequest:
         """Return the request without what its model refused lately; the same body if there is nothing."""
-        if not self._learnt or path not in ADAPTED_PATHS:
+        if not self._learnt or not _is_adapted(path):
             return ChangedRequest(body)
         known = self._learnt.get(_model_of(body))
         if known is None:
@@ -69,7 +69,7 @@ class RefusalMemory:
 
     def learn(self, path: str, body: Mapping[str, Any], status: int, refusal: bytes) -> ChangedRequest | None:
         """Return the request to send once more after a refusal, and remember why; None if there is none."""
-        if status not in REFUSED_STATUSES or path not in ADAPTED_PATHS:
+        if status not in REFUSED_STATUSES or not _is_adapted(path):
             return None
         fields = read_refusal(_json_in(refusal), refusal[:65_536].decode("utf-8", "replace"), body)
         if not fields:
@@ -107,6 +107,10 @@ class RefusalMemory:
         if field.replacement:
             return f"changed {field.name} to {field.replacement!r}: {reason}"
         return f"left out {field.name}: {reason}"
+
+
+def _is_adapted(path: str) -> bool:
+    return path.partition("?")[0].endswith(ADAPTED_PATHS)
 
 
 def _model_of(body: Mapping[str, Any]) -> str:

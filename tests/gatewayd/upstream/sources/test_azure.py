@@ -5,6 +5,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources.azure import AzureSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from tests.fakes.providers.strict.azure import API_VERSION, StrictAzure
+from tests.fakes.providers.upstream import json_reply
 
 CONTEXT = CallContext("r1", "u1")
 HELLO = {"model": "prod", "messages": [{"role": "user", "content": "hi"}]}
@@ -87,3 +88,15 @@ def test_deployments_must_be_named(short):
     with pytest.raises(GatewayError, match="name its deployments") as caught:
         ProviderConfig("acme", SourceKind.AZURE, "https://acme.openai.azure.com", timeouts=short)
     assert caught.value.param == "models"
+
+
+@pytest.mark.parametrize("version", ["", API_VERSION])
+async def test_a_field_that_a_deployment_refuses_is_left_out(azure, short, version):
+    source = AzureSource(config_of(azure, short, api_version=version))
+    (model,) = await source.list_models()
+    error = {"message": "Unsupported parameter: 'seed'", "param": "seed", "code": "unsupported_parameter"}
+    azure.script(json_reply({"error": error}, 400))
+    for _ in range(2):
+        await source.complete({**HELLO, "seed": 1}, model, CONTEXT)
+    await source.close()
+    assert ["seed" in request.json for request in azure.requests[1:]] == [True, False, False]
