@@ -41,6 +41,8 @@ class RefusalCode(StrEnum):
     SIGNUP_CLOSED = "signup_closed"
     # The provider cannot be reached.
     UNREACHABLE = "unreachable"
+    # The gateway cannot look accounts up, as its database is away.
+    UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,15 +40,22 @@ class Tables:
 
 
 class Memory:
-    """A database of one writer: blocks exclude each other, roll back on failure and may nest."""
+    """A database of one writer: blocks exclude each other, roll back on failure and may nest.
+
+    While `is_away` is set, every block fails as one of a database that cannot be reached.
+    """
 
     def __init__(self) -> None:
         self.tables = Tables()
+        self.is_away = False
         self._writer = asyncio.Lock()
         self._inside: ContextVar[bool] = ContextVar("inside", default=False)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
+        if self.is_away:
+            reason = "cannot begin the change: the database cannot be reached"
+            raise GatewayError(ErrorKind.UNAVAILABLE, reason, retry_after=2)
         if self._inside.get():
             before = copy.deepcopy(self.tables)
             try:

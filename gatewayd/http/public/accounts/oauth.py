@@ -290,6 +290,9 @@ class OAuthRoutes:
         code = error.code if error.code in REFUSALS else None
         if error.kind is ErrorKind.CONFLICT:
             code = RefusalCode.EMAIL_TAKEN
+        if error.kind is ErrorKind.UNAVAILABLE:
+            # A browser that is on its way back would show an error of the API as it is.
+            code = RefusalCode.UNAVAILABLE
         if code is None:
             raise error
         name = request.match_info["provider"]
