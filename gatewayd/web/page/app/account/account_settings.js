@@ -2,7 +2,8 @@
  * Settings > Account: profile, password, API keys, sessions, and the providers of the account.
  */
 import { Section } from "#app/account/frames";
-import { Form, PasswordField, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
+import { Form, PasswordField, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { Identities } from "#app/account/identities";
 import { Keys } from "#app/account/keys";
 import { PictureField } from "#app/account/picture";

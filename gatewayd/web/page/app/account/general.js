@@ -2,7 +2,7 @@
  * The view `/admin/general`: sign-up, sessions, API keys, the address of the page, and what pending accounts see.
  */
 import { AdminFrame, Section } from "#app/account/frames";
-import { useResource } from "#app/account/forms";
+import { useResource } from "#app/ui/resource";
 import { SettingField } from "#app/account/setting_fields";
 import { api, post } from "#app/core/api";
 import { html, useState } from "#app/core/html";

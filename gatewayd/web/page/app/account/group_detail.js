@@ -2,7 +2,8 @@
  * One group: its name, its members and who added them, its permissions, and its deletion.
  */
 import { AdminFrame, Section } from "#app/account/frames";
-import { Form, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
+import { Form, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { Members } from "#app/account/members";
 import { PermissionTree, SaveBar, isSameTree } from "#app/account/permission_tree";
 import { del, post } from "#app/core/api";

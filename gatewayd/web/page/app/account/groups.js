@@ -2,7 +2,8 @@
  * The views `/admin/groups` and `/admin/groups/{id}`.
  */
 import { AdminFrame } from "#app/account/frames";
-import { Form, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
+import { Form, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { GroupDetail } from "#app/account/group_detail";
 import { post } from "#app/core/api";
 import { openDialog } from "#app/core/dialogs";

@@ -3,7 +3,8 @@
  */
 import { confirmSession, confirmed } from "#app/account/confirmation";
 import { Section } from "#app/account/frames";
-import { useAction, useResource } from "#app/account/forms";
+import { useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { moment } from "#app/account/keys";
 import { del } from "#app/core/api";
 import { confirmDialog } from "#app/core/dialogs";

@@ -1,7 +1,7 @@
 /**
  * Invitations: a new one, whose link is shown once, and the list of those that nobody has used.
  */
-import { Form, fieldProblem, otherProblem, useAction } from "#app/account/forms";
+import { Form, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
 import { moment } from "#app/account/keys";
 import { DialogButtons, GroupChoice, roleOptions } from "#app/account/user_dialogs";
 import { del, post } from "#app/core/api";

@@ -2,7 +2,8 @@
  * Settings > Account > API Keys.
  */
 import { Section } from "#app/account/frames";
-import { Form, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
+import { Form, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { del, post } from "#app/core/api";
 import { confirmDialog } from "#app/core/dialogs";
 import { html, useState } from "#app/core/html";

@@ -1,7 +1,8 @@
 /**
  * The members of a group: who added each of them, adding and removing.
  */
-import { useAction, useResource, useSettled } from "#app/account/forms";
+import { useAction, useSettled } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { post } from "#app/core/api";
 import { confirmDialog } from "#app/core/dialogs";
 import { html, useState } from "#app/core/html";

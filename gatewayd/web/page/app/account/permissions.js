@@ -2,7 +2,8 @@
  * The view `/admin/permissions`: the default permissions of accounts with the role user.
  */
 import { AdminFrame } from "#app/account/frames";
-import { useAction, useResource } from "#app/account/forms";
+import { useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { PermissionTree, SaveBar, isSameTree } from "#app/account/permission_tree";
 import { post } from "#app/core/api";
 import { html, useState } from "#app/core/html";

@@ -2,7 +2,8 @@
  * Where somebody is signed in: the list, and how to end sessions.
  */
 import { Section } from "#app/account/frames";
-import { useAction, useResource } from "#app/account/forms";
+import { useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { moment } from "#app/account/keys";
 import { del, post } from "#app/core/api";
 import { html, useState } from "#app/core/html";

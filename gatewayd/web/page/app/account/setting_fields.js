@@ -1,7 +1,7 @@
 /**
  * A runtime setting as a field that saves itself, and says where its value comes from.
  */
-import { fieldProblem, otherProblem, useAction } from "#app/account/forms";
+import { fieldProblem, otherProblem, useAction } from "#app/ui/forms";
 import { html, useEffect, useState } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { Button, ErrorNote, Select, Switch, TextArea, TextField } from "#app/ui/index";

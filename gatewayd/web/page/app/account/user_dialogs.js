@@ -2,7 +2,8 @@
  * Dialogs about one account: a new one, its fields and groups, its password, its sessions and keys.
  */
 import { confirmed } from "#app/account/confirmation";
-import { Form, PasswordField, fieldProblem, otherProblem, useAction, useResource } from "#app/account/forms";
+import { Form, PasswordField, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { KeyTable } from "#app/account/keys";
 import { SessionList } from "#app/account/sessions";
 import { del, post } from "#app/core/api";

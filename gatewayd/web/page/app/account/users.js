@@ -2,7 +2,8 @@
  * The view `/admin/users`: the accounts, and the invitations.
  */
 import { AdminFrame, Section } from "#app/account/frames";
-import { useResource, useSettled } from "#app/account/forms";
+import { useSettled } from "#app/ui/forms";
+import { useResource } from "#app/ui/resource";
 import { Invitations, inviteSomebody } from "#app/account/invitations";
 import { moment } from "#app/account/keys";
 import { Person } from "#app/account/members";

@@ -7,7 +7,8 @@ import { html, useState } from "#app/core/html";
 import { formatNumber, formatRelative, formatTime, t } from "#app/core/messages";
 import { Link } from "#app/core/router";
 import { describeAccess } from "#app/admin/access";
-import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
+import { AdminFrame, Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { Button, EmptyState, ErrorNote, IconButton, SearchField, Table } from "#app/ui/index";
 
 const PATH = "/api/v1/knowledge";
@@ -29,13 +30,13 @@ export default function Collections() {
     setText(next);
     setPages(1);
   };
-  const left = (list.data?.total ?? 0) - (list.data?.items.length ?? 0);
+  const left = (list.value?.total ?? 0) - (list.value?.items.length ?? 0);
   return html`<${AdminFrame} title=${t("account.nav.collections")} help=${t("admin.collections.help")}>
     <${SearchField} label=${t("admin.collections.search")} value=${text} onInput=${search} />
     <${ErrorNote} error=${failure} />
-    ${list.data === undefined
+    ${list.value === undefined
       ? html`<${Waiting} of=${list} />`
-      : html`<${Table} label=${t("account.nav.collections")} rows=${list.data.items} rowName=${(row) => row.name} columns=${columnsOf(remove)}
+      : html`<${Table} label=${t("account.nav.collections")} rows=${list.value.items} rowName=${(row) => row.name} columns=${columnsOf(remove)}
           empty=${html`<${EmptyState} icon="library" title=${t("admin.collections.none")} text=${t("admin.collections.noneHelp")}>
             <${Link} class="button" href="/documents">${t("common.documents")}<//><//>`} />`}
     ${left > 0 && html`<${Button} busy=${list.isLoading} onClick=${() => setPages(pages + 1)}>

@@ -1,7 +1,7 @@
 /**
- * The frame of the views for administrators: their navigation, a heading, and how a view loads what it shows.
+ * The frame of the views for administrators: their navigation, a heading, and what stands there until a view has loaded.
  */
-import { html, useCallback, useEffect, useRef, useState } from "#app/core/html";
+import { html, useEffect, useRef } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { Link, location } from "#app/core/router";
 import { useTitle } from "#app/core/title";
@@ -46,31 +46,6 @@ export function AdminFrame({ title, help, actions, children }) {
 function isCurrent(href) {
   const { path } = location.value;
   return path === href || path.startsWith(`${href}/`) || (path === "/admin" && href === "/admin/users");
-}
-
-/**
- * Loads something for a view, again whenever `keys` change.
- * @param {() => Promise<any>} load
- * @param {unknown[]} [keys]
- * @returns {{data: any, error: unknown, isLoading: boolean, reload: () => Promise<void>, setData: (data: any) => void}}
- */
-export function useResource(load, keys = []) {
-  const [state, setState] = useState({ data: undefined, error: null, isLoading: true });
-  const turn = useRef(0);
-  const reload = useCallback(async () => {
-    const mine = ++turn.current;
-    const settle = (next) => mine === turn.current && setState((now) => ({ ...now, isLoading: false, ...next }));
-    try {
-      settle({ data: await load(), error: null });
-    } catch (error) {
-      settle({ error });
-    }
-  }, keys);
-  useEffect(() => {
-    reload();
-    return () => void turn.current++;
-  }, [reload]);
-  return { ...state, reload, setData: (data) => setState((now) => ({ ...now, data })) };
 }
 
 /** What a resource shows before its data: grey lines, or what failed. @param {{of: object}} props */

@@ -5,7 +5,7 @@ import { get, post } from "#app/core/api";
 import { html, useEffect, useState } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { AccessFields } from "#app/admin/access";
-import { FormEnd, useForm } from "#app/admin/forms";
+import { FormEnd, useForm } from "#app/ui/forms";
 import { Checkbox, ErrorNote, Select, TextArea, TextField } from "#app/ui/index";
 
 const MAX_ID = 256;

@@ -6,8 +6,10 @@ import { confirmDialog, openDialog } from "#app/core/dialogs";
 import { html, useState } from "#app/core/html";
 import { formatNumber, plural, t } from "#app/core/messages";
 import { AccessFields, describeAccess } from "#app/admin/access";
-import { FormEnd, RowSwitch, useForm } from "#app/admin/forms";
-import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
+import { RowSwitch } from "#app/admin/forms";
+import { FormEnd, useForm } from "#app/ui/forms";
+import { AdminFrame, Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { ModelForm } from "#app/admin/model_form";
 import { Button, EmptyState, ErrorNote, IconButton, Menu, SearchField, Select, Table } from "#app/ui/index";
 
@@ -32,16 +34,16 @@ export default function Models() {
   };
   const actions = makeActions(list, attempt);
   const add = html`<${Button} kind="primary" icon="plus" onClick=${() => actions.edit(null)}>${t("admin.models.add")}<//>`;
-  const found = (list.data ?? []).filter((model) => matches(model, text, kind));
-  return html`<${AdminFrame} title=${t("account.nav.models")} help=${t("admin.models.help")} actions=${list.data && add}>
+  const found = (list.value ?? []).filter((model) => matches(model, text, kind));
+  return html`<${AdminFrame} title=${t("account.nav.models")} help=${t("admin.models.help")} actions=${list.value && add}>
     <div class="row admin-filters">
       <${SearchField} label=${t("admin.models.search")} value=${text} onInput=${setText} />
       <${Select} class="compact" label=${t("admin.models.show")} value=${kind} onChange=${setKind}
         options=${["all", "presets", "active", "inactive"].map((value) => ({ value, label: t(`admin.models.kinds.${value}`) }))} />
-      <p class="help" role="status">${list.data && plural("admin.models.count", found.length)}</p>
+      <p class="help" role="status">${list.value && plural("admin.models.count", found.length)}</p>
     </div>
     <${ErrorNote} error=${failure} />
-    ${list.data === undefined
+    ${list.value === undefined
       ? html`<${Waiting} of=${list} />`
       : html`<${Table} label=${t("account.nav.models")} rows=${found.slice(0, limit)} columns=${columnsOf(actions)}
           rowName=${(row) => row.name} empty=${html`<${EmptyState} icon="bot" title=${t("admin.models.none")}
@@ -68,7 +70,7 @@ const isOn = (model) => model.record?.is_active ?? true;
 
 function makeActions(list, attempt) {
   return {
-    edit: (model) => openDialog(ModelForm, { model, models: list.data, wide: true }).then((isSaved) => isSaved && list.reload()),
+    edit: (model) => openDialog(ModelForm, { model, models: list.value, wide: true }).then((isSaved) => isSaved && list.reload()),
     share: (model) => openDialog(AccessForm, { model }).then((isSaved) => isSaved && list.reload()),
     toggle: (model) =>
       attempt(() => (model.record

@@ -7,8 +7,9 @@ import { html, useEffect, useRef, useState } from "#app/core/html";
 import { formatBytes, t } from "#app/core/messages";
 import { AccessFields } from "#app/admin/access";
 import { CodeField, showLine } from "#app/admin/code_field";
-import { useForm } from "#app/admin/forms";
-import { Waiting, useResource } from "#app/admin/frame";
+import { useForm } from "#app/ui/forms";
+import { Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { Button, ErrorNote, TextArea, TextField } from "#app/ui/index";
 
 const MAX_SOURCE_BYTES = 8 * 2 ** 20;
@@ -21,8 +22,8 @@ const ID = /^[a-z_][a-z0-9_]{0,63}$/;
  */
 export function PluginEditor({ family, id, start, close }) {
   const plugin = useResource(() => (id ? get(`/api/v1/${family}/id/${encodeURIComponent(id)}`) : Promise.resolve(null)), [id]);
-  if (plugin.data === undefined) return html`<${Waiting} of=${plugin} />`;
-  return html`<${Editor} key=${id} ...${{ family, plugin: plugin.data, start, close }} />`;
+  if (plugin.value === undefined) return html`<${Waiting} of=${plugin} />`;
+  return html`<${Editor} key=${id} ...${{ family, plugin: plugin.value, start, close }} />`;
 }
 
 function Editor({ family, plugin, start, close }) {

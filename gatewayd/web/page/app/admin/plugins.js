@@ -9,7 +9,8 @@ import { location, navigate } from "#app/core/router";
 import { toast } from "#app/core/toasts";
 import { describeAccess } from "#app/admin/access";
 import { RowSwitch, download } from "#app/admin/forms";
-import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
+import { AdminFrame, Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { PluginEditor } from "#app/admin/plugin_editor";
 import { ValvesForm } from "#app/admin/valves";
 import { Button, Chip, EmptyState, ErrorNote, Icon, Menu, SearchField, Table } from "#app/ui/index";
@@ -53,14 +54,14 @@ function List({ family, show, create }) {
     await list.reload();
   };
   const actions = makeActions(family, show, attempt, list.reload);
-  const found = (list.data ?? []).filter((one) => `${one.id} ${one.name}`.toLowerCase().includes(text.trim().toLowerCase()));
+  const found = (list.value ?? []).filter((one) => `${one.id} ${one.name}`.toLowerCase().includes(text.trim().toLowerCase()));
   const buttons = html`<${ImportButton} family=${family} attempt=${attempt} create=${create} />
     <${Button} icon="download" onClick=${() => attempt(() => exportAll(family))}>${t("admin.plugins.export")}<//>
     <${Button} kind="primary" icon="plus" onClick=${() => create("")}>${t(`admin.plugins.add.${family}`)}<//>`;
   return html`<${AdminFrame} title=${t(`account.nav.${family}`)} help=${t(`admin.plugins.help.${family}`)} actions=${buttons}>
     <${SearchField} label=${t(`admin.plugins.search.${family}`)} value=${text} onInput=${setText} />
     <${ErrorNote} error=${failure} />
-    ${list.data === undefined
+    ${list.value === undefined
       ? html`<${Waiting} of=${list} />`
       : html`<${Table} label=${t(`account.nav.${family}`)} rows=${found} columns=${columnsOf(family, actions)} rowName=${(row) => row.name}
           empty=${html`<${EmptyState} icon="puzzle" title=${t(`admin.plugins.none.${family}`)} text=${t(`admin.plugins.noneHelp.${family}`)} />`} />`}

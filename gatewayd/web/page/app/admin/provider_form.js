@@ -3,7 +3,8 @@
  */
 import { html, useState } from "#app/core/html";
 import { formatList, plural, t } from "#app/core/messages";
-import { FormEnd, MASK, SecretField, faultOfAddress, linesOf, useForm } from "#app/admin/forms";
+import { MASK, faultOfAddress, linesOf } from "#app/admin/forms";
+import { FormEnd, SecretField, useForm } from "#app/ui/forms";
 import { hasKey, testProvider } from "#app/admin/provider_data";
 import { TestFailure } from "#app/admin/test_failure";
 import { Button, Checkbox, Icon, Select, Switch, TextArea, TextField } from "#app/ui/index";

@@ -4,7 +4,8 @@
 import { html, useState } from "#app/core/html";
 import { formatNumber, t } from "#app/core/messages";
 import { confirmDialog, openDialog } from "#app/core/dialogs";
-import { Waiting, useResource } from "#app/admin/frame";
+import { Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { readProviders, writeProviders } from "#app/admin/provider_data";
 import { ProviderForm, ProviderTest } from "#app/admin/provider_form";
 import { Button, Chip, EmptyState, ErrorNote, Icon, Menu, Switch, Table } from "#app/ui/index";
@@ -13,11 +14,11 @@ import { Button, Chip, EmptyState, ErrorNote, Icon, Menu, Switch, Table } from "
 export function ProviderList({ family }) {
   const list = useResource(() => readProviders(family), [family]);
   const [failure, setFailure] = useState(null);
-  if (list.data === undefined) return html`<${Waiting} of=${list} />`;
-  const write = async (change) => list.setData(await writeProviders(family, { ...list.data, ...change }));
+  if (list.value === undefined) return html`<${Waiting} of=${list} />`;
+  const write = async (change) => list.setValue(await writeProviders(family, { ...list.value, ...change }));
   const attempt = async (change) => {
     setFailure(null);
-    list.setData({ ...list.data, ...change });
+    list.setValue({ ...list.value, ...change });
     try {
       await write(change);
     } catch (error) {
@@ -25,16 +26,16 @@ export function ProviderList({ family }) {
       list.reload();
     }
   };
-  const actions = makeActions(family, list.data.entries, write, attempt);
+  const actions = makeActions(family, list.value.entries, write, attempt);
   return html`<div class="stack">
     <div class="row admin-list-head">
       <${Switch} label=${t(`admin.connections.use.${family}`)} help=${t(`admin.connections.useHelp.${family}`)}
-        checked=${list.data.isEnabled} onChange=${(isEnabled) => attempt({ isEnabled })} />
+        checked=${list.value.isEnabled} onChange=${(isEnabled) => attempt({ isEnabled })} />
       <${Button} kind="primary" icon="plus" onClick=${() => actions.edit({})}>${t(`admin.connections.add.${family}`)}<//>
     </div>
     <${ErrorNote} error=${failure} />
-    <${Table} label=${t(`admin.connections.tabs.${family}`)} rows=${list.data.entries} rowName=${(row) => row.name}
-      columns=${columnsOf(actions, list.data.isEnabled)}
+    <${Table} label=${t(`admin.connections.tabs.${family}`)} rows=${list.value.entries} rowName=${(row) => row.name}
+      columns=${columnsOf(actions, list.value.isEnabled)}
       empty=${html`<${EmptyState} icon="plug" title=${t(`admin.connections.none.${family}`)}
         text=${t(`admin.connections.noneHelp.${family}`)} />`} />
   </div>`;

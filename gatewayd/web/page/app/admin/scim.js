@@ -5,7 +5,8 @@ import { get } from "#app/core/api";
 import { html } from "#app/core/html";
 import { formatList, formatNumber, formatRelative, formatTime, t } from "#app/core/messages";
 import { Facts } from "#app/admin/facts";
-import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
+import { AdminFrame, Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { Button, Chip, EmptyState, Table } from "#app/ui/index";
 
 /** @returns {unknown} the view */
@@ -13,7 +14,7 @@ export default function Scim() {
   const state = useResource(() => get("/api/v1/configs/scim"));
   const again = html`<${Button} icon="refresh-cw" busy=${state.isLoading} onClick=${state.reload}>${t("admin.status.refresh")}<//>`;
   return html`<${AdminFrame} title=${t("account.nav.scim")} help=${t("admin.scim.help")} actions=${again}>
-    ${state.data === undefined ? html`<${Waiting} of=${state} />` : html`<${State} of=${state.data} />`}
+    ${state.value === undefined ? html`<${Waiting} of=${state} />` : html`<${State} of=${state.value} />`}
   <//>`;
 }
 

@@ -5,7 +5,8 @@ import { get } from "#app/core/api";
 import { html } from "#app/core/html";
 import { formatBytes, formatNumber, formatTime, plural, t } from "#app/core/messages";
 import { Facts } from "#app/admin/facts";
-import { AdminFrame, Waiting, useResource } from "#app/admin/frame";
+import { AdminFrame, Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { Button, Chip, Table } from "#app/ui/index";
 
 const KINDS = { pass: "success", warn: "warning", fail: "danger" };
@@ -17,7 +18,7 @@ export default function Status() {
   const state = useResource(() => get("/api/v1/configs/status"));
   const again = html`<${Button} icon="refresh-cw" busy=${state.isLoading} onClick=${state.reload}>${t("admin.status.refresh")}<//>`;
   return html`<${AdminFrame} title=${t("account.nav.status")} help=${t("admin.status.help")} actions=${again}>
-    ${state.data === undefined ? html`<${Waiting} of=${state} />` : html`<${State} of=${state.data} />`}
+    ${state.value === undefined ? html`<${Waiting} of=${state} />` : html`<${State} of=${state.value} />`}
   <//>`;
 }
 

@@ -6,8 +6,10 @@ import { confirmDialog, openDialog } from "#app/core/dialogs";
 import { html, useState } from "#app/core/html";
 import { plural, t } from "#app/core/messages";
 import { AccessFields, describeAccess } from "#app/admin/access";
-import { FormEnd, MASK, SecretField, faultOfAddress, useForm } from "#app/admin/forms";
-import { Waiting, useResource } from "#app/admin/frame";
+import { MASK, faultOfAddress } from "#app/admin/forms";
+import { FormEnd, SecretField, useForm } from "#app/ui/forms";
+import { Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { TestFailure } from "#app/admin/test_failure";
 import { Button, Chip, EmptyState, ErrorNote, Icon, Menu, Select, Switch, Table, TextArea, TextField } from "#app/ui/index";
 
@@ -18,9 +20,9 @@ const FIELDS = { url: "url", path: "path", key: "key", "info.id": "id", "info.na
 export function ToolServers() {
   const list = useResource(() => get(PATH));
   const [failure, setFailure] = useState(null);
-  if (list.data === undefined) return html`<${Waiting} of=${list} />`;
-  const servers = list.data.TOOL_SERVER_CONNECTIONS;
-  const write = async (entries) => list.setData(await post(PATH, { TOOL_SERVER_CONNECTIONS: entries }));
+  if (list.value === undefined) return html`<${Waiting} of=${list} />`;
+  const servers = list.value.TOOL_SERVER_CONNECTIONS;
+  const write = async (entries) => list.setValue(await post(PATH, { TOOL_SERVER_CONNECTIONS: entries }));
   const attempt = (entries) => write(entries).then(() => setFailure(null), setFailure);
   const replaced = (row, entry) => servers.map((one) => (one === row ? entry : one));
   const edit = (row) =>
@@ -35,7 +37,7 @@ export function ToolServers() {
     <div class="row admin-list-head"><p class="help">${t("admin.servers.help")}</p>
       <${Button} kind="primary" icon="plus" onClick=${() => edit()}>${t("admin.servers.add")}<//></div>
     <${ErrorNote} error=${failure} />
-    ${list.data.problems.map((problem) => html`<p class="field-error" key=${problem}>${problem}</p>`)}
+    ${list.value.problems.map((problem) => html`<p class="field-error" key=${problem}>${problem}</p>`)}
     <${Table} label=${t("admin.connections.tabs.servers")} rows=${servers} rowKey=${(row) => row.info.id}
       columns=${columnsOf({ edit, toggle, remove })}
       empty=${html`<${EmptyState} icon="wrench" title=${t("admin.servers.none")} text=${t("admin.servers.noneHelp")} />`} />

@@ -4,8 +4,9 @@
 import { get, post } from "#app/core/api";
 import { html, useState } from "#app/core/html";
 import { t } from "#app/core/messages";
-import { FormEnd, useForm } from "#app/admin/forms";
-import { Waiting, useResource } from "#app/admin/frame";
+import { FormEnd, useForm } from "#app/ui/forms";
+import { Waiting } from "#app/admin/frame";
+import { useResource } from "#app/ui/resource";
 import { Button, Select, TextArea, TextField } from "#app/ui/index";
 
 const SECRET = /(?:^|_)(?:key|keys|token|tokens|secret|password|passwd|credentials?)(?:$|_)/i;
@@ -19,10 +20,10 @@ export function ValvesForm({ family, plugin, close, titleId }) {
     return { schema, stored: stored ?? {} };
   });
   return html`<h2 id=${titleId} dir="auto">${t("admin.valves.title", { name: plugin.name })}</h2>
-    ${read.data === undefined && html`<${Waiting} of=${read} />`}
-    ${read.data && !read.data.schema && html`<p>${t("admin.valves.none")}</p>
+    ${read.value === undefined && html`<${Waiting} of=${read} />`}
+    ${read.value && !read.value.schema && html`<p>${t("admin.valves.none")}</p>
       <div class="dialog-buttons"><${Button} onClick=${() => close()}>${t("common.close")}<//></div>`}
-    ${read.data?.schema && html`<${Fields} ...${read.data} path=${path} close=${close} />`}`;
+    ${read.value?.schema && html`<${Fields} ...${read.value} path=${path} close=${close} />`}`;
 }
 
 function Fields({ schema, stored, path, close }) {

@@ -1,7 +1,7 @@
 /**
  * The forms of the sign-in view: password, directory, and new account.
  */
-import { Form, PasswordField, fieldProblem, otherProblem, useAction } from "#app/account/forms";
+import { Form, PasswordField, fieldProblem, otherProblem, useAction } from "#app/ui/forms";
 import { post } from "#app/core/api";
 import { html, useState } from "#app/core/html";
 import { t } from "#app/core/messages";

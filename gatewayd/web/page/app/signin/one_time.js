@@ -1,7 +1,7 @@
 /**
  * Links that work once: the page shows what they are for, and only a press of the button uses them.
  */
-import { useAction } from "#app/account/forms";
+import { useAction } from "#app/ui/forms";
 import { post } from "#app/core/api";
 import { html, useEffect, useState } from "#app/core/html";
 import { t } from "#app/core/messages";

@@ -1,7 +1,7 @@
 /**
  * What an account sees that waits for an administrator.
  */
-import { useResource } from "#app/account/forms";
+import { useResource } from "#app/ui/resource";
 import { html } from "#app/core/html";
 import { t } from "#app/core/messages";
 import { config, loadSession, me, signOut } from "#app/core/session";

@@ -1,7 +1,7 @@
 /**
  * The view `/auth`: every way into the gateway.
  */
-import { useAction } from "#app/account/forms";
+import { useAction } from "#app/ui/forms";
 import { post } from "#app/core/api";
 import { html, useEffect, useState } from "#app/core/html";
 import { t } from "#app/core/messages";

@@ -1,11 +1,11 @@
 /**
- * What the forms of sign-in, settings and administration share: sending, loading, and where an error is shown.
+ * What all forms share: their values, sending once at a time, secrets, and where an error is shown.
  */
-import { ApiError, get } from "#app/core/api";
+import { ApiError } from "#app/core/api";
 import { isComposing } from "#app/core/composing";
-import { html, useCallback, useEffect, useRef, useState } from "#app/core/html";
+import { html, useEffect, useRef, useState } from "#app/core/html";
 import { hasText, t } from "#app/core/messages";
-import { IconButton, TextField } from "#app/ui/index";
+import { Button, ErrorNote, IconButton, TextField } from "#app/ui/index";
 
 /** A form that Enter sends, unless the key belongs to a composed text. @param {{onSubmit: () => void}} props */
 export function Form({ onSubmit, class: more = "stack", children, ...rest }) {
@@ -56,31 +56,6 @@ export function useAction(action) {
   return { run, ...state, setError: (error) => setState({ busy: false, error }) };
 }
 
-/**
- * Loads something from the gateway, anew when its address changes.
- * @param {string | null} path null loads nothing
- * @returns {{value: any, error: unknown, reload: () => Promise<void>, setValue: (value: any) => void}}
- *   `value` is undefined until it is there; an older one stays while the next is loaded
- */
-export function useResource(path) {
-  const [state, setState] = useState({ value: undefined, error: null });
-  const wanted = useRef(path);
-  wanted.current = path;
-  const reload = useCallback(async () => {
-    if (path === null) return;
-    try {
-      const value = await get(path);
-      if (wanted.current === path) setState({ value, error: null });
-    } catch (error) {
-      if (wanted.current === path) setState((before) => ({ ...before, error }));
-    }
-  }, [path]);
-  useEffect(() => {
-    reload();
-  }, [reload]);
-  return { ...state, reload, setValue: (value) => setState({ value, error: null }) };
-}
-
 /** Returns the sentence of an error that is about one of these fields; undefined for any other error. */
 export function fieldProblem(error, ...names) {
   if (!(error instanceof ApiError) || !names.includes(error.param)) return undefined;
@@ -101,4 +76,63 @@ export function useSettled(value, milliseconds) {
     return () => clearTimeout(timer);
   }, [value]);
   return settled;
+}
+
+/**
+ * The state of a form: its values, the faults of its fields, and the failure of saving it.
+ * @param {object} start the values at first
+ * @param {Record<string, (value: any, values: object) => string>} [checks] return the fault of a field, or ""
+ */
+export function useForm(start, checks = {}) {
+  const [values, setValues] = useState(start);
+  const [faults, setFaults] = useState({});
+  const sending = useAction((work) => work());
+  const check = (name) => setFaults((now) => ({ ...now, [name]: checks[name]?.(values[name], values) ?? "" }));
+  const field = (name) => ({
+    value: values[name],
+    error: faults[name],
+    onInput: (value) => {
+      setValues((now) => ({ ...now, [name]: value }));
+      if (faults[name]) setFaults((now) => ({ ...now, [name]: "" }));
+    },
+    onBlur: () => check(name),
+  });
+  /** Calls `act` with the values unless a field is wrong; a refusal that names a field stands there. */
+  const submit = async (act, fields = {}) => {
+    const found = Object.fromEntries(Object.keys(checks).map((name) => [name, checks[name](values[name], values)]));
+    setFaults(found);
+    if (Object.values(found).some(Boolean)) return undefined;
+    return sending.run(async () => {
+      try {
+        return await act(values);
+      } catch (error) {
+        const name = fields[error.param];
+        if (!name) throw error;
+        setFaults((now) => ({ ...now, [name]: error.message }));
+        return undefined;
+      }
+    });
+  };
+  const set = (name, value) => setValues((now) => ({ ...now, [name]: value }));
+  return { values, field, set, submit, failure: sending.error, isBusy: sending.busy };
+}
+
+/** The failure and the buttons at the end of a form. @param {{form: object, verb: string, cancel: () => void}} props */
+export function FormEnd({ form, verb, cancel, children }) {
+  return html`<${ErrorNote} error=${form.failure} />
+    <div class="dialog-buttons">
+      ${children}
+      <${Button} onClick=${cancel}>${t("common.cancel")}<//>
+      <${Button} kind="primary" type="submit" busy=${form.isBusy}>${verb}<//>
+    </div>`;
+}
+
+/**
+ * A secret that is never shown: empty keeps what is stored.
+ * @param {{label: string, isStored: boolean, value: string, onInput: (value: string) => void, help?: string}} props
+ */
+export function SecretField({ isStored, help, ...rest }) {
+  const said = isStored ? t("admin.forms.secretStored") : help;
+  return html`<${TextField} type="password" autocomplete="off" spellcheck=${false} help=${said}
+    placeholder=${isStored ? "••••••••" : ""} ...${rest} />`;
 }
