@@ -133,6 +133,8 @@ def _providers(settings: Settings) -> Iterator[ProviderOptions]:
         yield _microsoft(settings)
     if settings.github_client_id:
         yield _github(settings)
+    if settings.feishu_client_id:
+        yield _feishu(settings)
     if settings.oauth_client_id:
         yield _generic(settings)
     for table in settings.oauth_providers:
@@ -180,6 +182,19 @@ def _github(settings: Settings) -> ProviderOptions:
         scopes=settings.github_client_scope,
         redirect_uri=settings.github_client_redirect_uri,
         **_common(settings, "github", subject="id"),
+    )
+
+
+def _feishu(settings: Settings) -> ProviderOptions:
+    return ProviderOptions(
+        name="feishu",
+        kind=ProviderKind.FEISHU,
+        label="Feishu",
+        client_id=settings.feishu_client_id,
+        client_secret=settings.feishu_client_secret.get_secret_value(),
+        scopes=settings.feishu_oauth_scope,
+        redirect_uri=settings.feishu_redirect_uri,
+        **_common(settings, "feishu", subject="open_id"),
     )
 
 

@@ -194,7 +194,9 @@ class OAuthFields(BaseSettings):
     oauth_code_challenge_method: Annotated[Literal["", "S256"], types.ExpectedValue('"S256" or ""')] = _text(
         "", "Accepted for compatibility: every request has a code challenge with S256."
     )
-    oauth_sub_claim: types.Line = _text("", "Claim that identifies a person; sub, for github id, when empty.")
+    oauth_sub_claim: types.Line = _text(
+        "", "Claim that identifies a person; when empty sub, for github id, for feishu open_id."
+    )
     oauth_provisioning_claim: types.Line = _text(
         "",
         "Claim with the id that the provider oidc sends by SCIM as externalId; the subject when empty; for"
@@ -293,6 +295,10 @@ class OAuthFields(BaseSettings):
     github_client_secret: ClientSecret = _secret("Client secret at GitHub.")
     github_client_scope: types.Line = _text("user:email", "Scopes for GitHub.")
     github_client_redirect_uri: AddressOrEmpty = _text("", "Replaces the callback address of GitHub.")
+    feishu_client_id: types.Line = _text("", "App id at Feishu; the provider feishu is off when empty.")
+    feishu_client_secret: ClientSecret = _secret("App secret at Feishu.")
+    feishu_oauth_scope: types.Line = _text("contact:user.base:readonly", "Scopes for Feishu.")
+    feishu_redirect_uri: AddressOrEmpty = _text("", "Replaces the callback address of Feishu.")
     oauth_providers: Annotated[
         tuple[OAuthProvider, ...], types.ExpectedValue("[[oauth_providers]] tables")
     ] = setting(reload(SIGN_IN_PROVIDERS), (), "Further providers, one table each; only files can set them.")

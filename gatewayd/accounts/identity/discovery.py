@@ -44,6 +44,16 @@ GITHUB: Final = ProviderMetadata(
 )
 
 
+FEISHU: Final = ProviderMetadata(
+    issuer="https://accounts.feishu.cn",
+    authorization_endpoint="https://accounts.feishu.cn/open-apis/authen/v1/authorize",
+    token_endpoint="https://open.feishu.cn/open-apis/authen/v2/oauth/token",  # noqa: S106 - an address
+    userinfo_endpoint="https://open.feishu.cn/open-apis/authen/v1/user_info",
+    secret_in_body=True,
+    takes_json=True,
+)
+
+
 @dataclass(slots=True)
 class _Known:
     """What is known of a provider; `asked_at` is the time of the last try to fetch its keys."""
@@ -115,6 +125,8 @@ class ProviderDirectory:
     async def _find(self, options: ProviderOptions) -> _Known:
         if options.kind is ProviderKind.GITHUB:
             return _Known(GITHUB, 0)
+        if options.kind is ProviderKind.FEISHU:
+            return _Known(FEISHU, 0)
         async with self._locks.of(f"metadata {options.name}"):
             known, failure = self._known.get(options), self._failures.get(options)
             if known is not None and self._age(known.at) < METADATA_SECONDS:

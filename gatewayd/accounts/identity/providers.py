@@ -30,6 +30,7 @@ class ProviderKind(StrEnum):
 
     OIDC = "oidc"
     GITHUB = "github"
+    FEISHU = "feishu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,10 @@ class ProviderOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProviderMetadata:
-    """What the description of a provider says, checked; an empty text for what it lacks."""
+    """What the description of a provider says, checked; an empty text for what it lacks.
+
+    With `takes_json`, the token endpoint wants JSON in place of a form.
+    """
 
     issuer: str
     authorization_endpoint: str
@@ -99,6 +103,7 @@ class ProviderMetadata:
     algorithms: tuple[str, ...] = ("RS256",)
     sends_issuer: bool = False
     secret_in_body: bool = False
+    takes_json: bool = False
 
 
 JsonObject = Mapping[str, Any]

@@ -12,7 +12,7 @@ import orjson
 
 from gatewayd import __version__
 from gatewayd.accounts.identity.external_accounts import refuse
-from gatewayd.accounts.identity.providers import JsonObject, ProviderMetadata, ProviderOptions
+from gatewayd.accounts.identity.providers import JsonObject, ProviderKind, ProviderMetadata, ProviderOptions
 from gatewayd.accounts.identity.records import RefusalCode
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.http.client import TransportError, open_client
@@ -22,6 +22,7 @@ from gatewayd.urls import split_url
 TIMEOUTS: Final = UpstreamTimeouts(connect=5.0, first_byte=10.0, idle=5.0, total=15.0)
 MAX_ANSWER_BYTES: Final = 512 * 1024
 MAX_ERROR_CHARACTERS: Final = 64
+FORM: Final = "application/x-www-form-urlencoded"
 AGENT: Final = {"User-Agent": f"gatewayd/{__version__}", "Accept": "application/json"}
 
 
@@ -74,7 +75,8 @@ def _client_form(
     options: ProviderOptions, metadata: ProviderMetadata, form: Mapping[str, str]
 ) -> tuple[Mapping[str, str], bytes]:
     """Return the headers and the body of a form with the secret of the client."""
-    headers = {**AGENT, "Content-Type": "application/x-www-form-urlencoded"}
+    media_type = "application/json; charset=utf-8" if metadata.takes_json else FORM
+    headers = {**AGENT, "Content-Type": media_type}
     sent = dict(form)
     if options.client_secret and not metadata.secret_in_body:
         pair = f"{quote(options.client_id, safe='')}:{quote(options.client_secret, safe='')}"
@@ -83,7 +85,7 @@ def _client_form(
         sent["client_id"] = options.client_id
         if options.client_secret:
             sent["client_secret"] = options.client_secret
-    return headers, urlencode(sent).encode()
+    return headers, orjson.dumps(sent) if metadata.takes_json else urlencode(sent).encode()
 
 
 async def _ask(
@@ -116,8 +118,9 @@ async def _send(
         code = found.get("error") if found else None
         told = f" {code[:MAX_ERROR_CHARACTERS]!r}" if isinstance(code, str) else ""
         raise refuse(RefusalCode.PROVIDER, f"the provider {options.name!r} answered {status}{told}")
-    if "error" in found and "access_token" not in found:
-        # GitHub answers a refused code with 200.
+    is_failed = options.kind is ProviderKind.FEISHU and found.get("code") != 0
+    if is_failed or ("error" in found and "access_token" not in found):
+        # GitHub answers a refused code with 200, and Feishu each failure.
         raise refuse(RefusalCode.PROVIDER, f"the provider {options.name!r} answered an error")
     return found
 

@@ -140,7 +140,10 @@ class HostileProvider:
 
     async def _token(self, request: web.Request) -> web.Response:
         """Give the tokens of a code, once, to the client that has the verifier of its challenge."""
-        form = {name: values[0] for name, values in parse_qs((await request.read()).decode()).items()}
+        sent = (await request.read()).decode()
+        if request.content_type == "application/json":
+            return self._answer_json(orjson.loads(sent))
+        form = {name: values[0] for name, values in parse_qs(sent).items()}
         basic = base64.b64encode(b"gateway:s3cr%3Aet%2F%C3%BC").decode()
         if form["grant_type"] == "refresh_token":
             return self._refresh(form, is_client=request.headers.get("Authorization") == f"Basic {basic}")
@@ -153,6 +156,15 @@ class HostileProvider:
         token = grant.token or self.sign(grant.claims, grant.header, grant.signing)
         answer = {"access_token": "at-1", "token_type": "Bearer", "id_token": token, **self.tokens}
         return web.json_response({name: value for name, value in answer.items() if value is not None})
+
+    def _answer_json(self, sent: dict[str, str]) -> web.Response:
+        """Answer as Feishu does, which checks its secret in the body."""
+        grant = self.grants.pop(sent.get("code", ""), None)
+        challenge = _encoded(hashlib.sha256(sent.get("code_verifier", "").encode()).digest())
+        if (sent["client_id"], sent["client_secret"]) != (CLIENT, SECRET) or grant is None:
+            return web.json_response({"code": 20002, "msg": "bad"})
+        assert challenge == grant.challenge
+        return web.json_response({"code": 0, "access_token": "at-1", "token_type": "Bearer", **self.tokens})
 
     def _refresh(self, form: dict[str, str], *, is_client: bool) -> web.Response:
         """Give the tokens of a refresh token that was given before and not used since."""

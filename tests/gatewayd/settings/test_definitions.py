@@ -75,6 +75,7 @@ def test_secrets_are_known_as_such() -> None:
         "google_client_secret",
         "microsoft_client_secret",
         "github_client_secret",
+        "feishu_client_secret",
         "oauth_providers",
     }
 

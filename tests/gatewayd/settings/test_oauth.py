@@ -17,6 +17,8 @@ SIX = {
     "MICROSOFT_CLIENT_ID": "m",
     "MICROSOFT_CLIENT_TENANT_ID": "11-22",
     "GITHUB_CLIENT_ID": "h",
+    "FEISHU_CLIENT_ID": "f",
+    "FEISHU_CLIENT_SECRET": "fs",
     "OAUTH_CLIENT_ID": "o",
     "OPENID_PROVIDER_URL": "https://login.example.org/.well-known/openid-configuration",
     "OAUTH_PROVIDER_NAME": "Example",
@@ -31,8 +33,10 @@ SIX = {
 
 def test_the_names_of_open_webui_make_providers(load_text: Load) -> None:
     found = configured_identity_providers(load_text(TABLE, SIX))
-    google, microsoft, github, oidc, okta = found
-    assert [each.name for each in found] == ["google", "microsoft", "github", "oidc", "okta"]
+    google, microsoft, github, feishu, oidc, okta = found
+    assert [each.name for each in found] == ["google", "microsoft", "github", "feishu", "oidc", "okta"]
+    assert (feishu.client_secret, feishu.claims.subject) == ("fs", "open_id")
+    assert (feishu.scopes, feishu.rules.trust_email) == ("contact:user.base:readonly", False)
     assert (google.client_secret, google.required_claims) == ("gs", (("hd", "example.org"),))
     assert microsoft.discovery_url.startswith("https://login.microsoftonline.com/11-22/v2.0/.well-known/")
     assert (microsoft.claims.provisioning, microsoft.rules.trust_email) == ("oid", True)

@@ -458,6 +458,36 @@ async def test_a_person_of_github_has_a_verified_primary_address(
         assert link is not None
 
 
+@pytest.mark.parametrize(
+    ("userinfo", "trusts", "found"),
+    [
+        ({"code": 0, "data": {"open_id": "ou-1", "name": "安", "email": "ann@example.org"}}, True, "/"),
+        (
+            {"code": 0, "data": {"open_id": "ou-1", "enterprise_email": "ann@example.org"}},
+            False,
+            "email_unverified",
+        ),
+        ({"code": 20005, "msg": "expired", "data": {"open_id": "ou-1"}}, True, "provider"),
+        ({"code": 0, "data": {"name": "Ann"}}, True, "provider"),
+        ({"code": 0, "data": ["ou-1"]}, True, "provider"),
+        ({"open_id": "ou-1"}, True, "provider"),
+    ],
+)
+async def test_a_person_of_feishu(
+    site: OAuthSite, userinfo: dict[str, Any], trusts: bool, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = {"token_endpoint": f"{site.evil.issuer}/token", "userinfo_endpoint": f"{site.evil.issuer}/me"}
+    monkeypatch.setattr(discovery, "FEISHU", replace(discovery.FEISHU, **addresses))
+    site.allow(trust_email=trusts)
+    site.change(kind=ProviderKind.FEISHU, claims=ClaimNames(subject="open_id"))
+    site.evil.userinfo = userinfo
+    assert await site.sign_in() == (found if found == "/" else f"{REFUSED}{found}")
+    link = await site.accounts.identities_store.find("https://accounts.feishu.cn", "ou-1")
+    assert (link is not None) == (found == "/")
+    site.change(client_secret="another")
+    assert await site.sign_in() == f"{REFUSED}provider"
+
+
 async def test_names_are_text_and_the_picture_is_not_fetched(site: OAuthSite) -> None:
     name = '<img src=x onerror="alert(1)">\u202egnp'
     assert await site.sign_in(name=name, picture=f"{site.evil.issuer}/picture") == "/"
