@@ -29,6 +29,21 @@ class Viewer(Protocol):
         ...
 
 
+class AnswerWatch(Protocol):
+    """Reads the answer of a source before anybody else."""
+
+    call_ids: Mapping[str, str]
+    """The caller's id of each tool call whose id the source changed in its request."""
+
+    def feed(self, chunk: CompletionChunk) -> CompletionChunk:
+        """Return the next chunk as the caller gets it."""
+        ...
+
+    def whole(self, completion: Completion) -> Completion:
+        """Return a whole answer as the caller gets it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
     """Facts of a call that a source may use; user fields are set only if a setting allows it.
@@ -37,7 +52,7 @@ class CallContext:
     (`cache_control`, `thinking_blocks`); a source that does not speak it must remove them. `scope` is the
     plugin context, read only by function models. `chat_id` is empty if the request names no chat. `warnings`
     belong to the request: a source adds a sentence, before its first chunk, for each part of the request that
-    it leaves out or changes.
+    it leaves out or changes. A source passes each chunk of a streamed answer to `watch`.
     `client_headers` are the caller's headers for a source of the messages protocol, with names in lower case.
     A source puts the headers of its answer that the caller gets into `reply_headers`
     (`completions.rate_limits`).
@@ -54,6 +69,7 @@ class CallContext:
     warnings: list[str] = field(default_factory=list, compare=False)
     client_headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     reply_headers: dict[str, str] = field(default_factory=dict, compare=False)
+    watch: AnswerWatch | None = field(default=None, compare=False)
 
 
 class NativeRefusalError(GatewayError):
@@ -141,6 +157,18 @@ class ModelSource(Protocol):
 
     async def close(self) -> None:
         """Release connections and processes."""
+        ...
+
+
+@runtime_checkable
+class PreparingSource(Protocol):
+    """A source that changes the messages of a chat request before `complete` or `stream` gets it."""
+
+    async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return the request as the model takes it, itself if nothing changes; it is never modified.
+
+        A long history lets other tasks run. Adds to the warnings of `context`; raises invalid_request.
+        """
         ...
 
 

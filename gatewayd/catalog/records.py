@@ -21,6 +21,7 @@ class Model:
     `id` is the id for callers (with the source's prefix), `upstream_id` the source's own id. `detail` is
     copied into the listing, for example `{"openai": {...}}` (extra fields of Open WebUI). `family` is the
     canonical id of the model, "" if unknown; `rules` are what its record adds to the rules of the family.
+    `maker` is the hosted maker that answers, "" if it is unknown or an engine that people run themselves.
     """
 
     id: str
@@ -33,6 +34,7 @@ class Model:
     detail: Mapping[str, Any] = field(default_factory=dict)
     family: str = ""
     rules: Mapping[str, Any] = field(default_factory=dict)
+    maker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

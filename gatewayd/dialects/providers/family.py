@@ -73,6 +73,7 @@ ORIGINS: Final[tuple[tuple[str, str], ...]] = (
 )
 """Makers of models by the beginnings of their canonical names."""
 
+_HOSTED: Final = frozenset(maker for _, maker in HOSTS)
 _ORIGINS: Final = tuple((re.compile(pattern), maker) for pattern, maker in ORIGINS)
 _BEDROCK: Final = re.compile(
     r"^(?:(?:us|eu|apac|jp|au|ca|us-gov|global)\.)?"
@@ -117,6 +118,11 @@ def maker_of_host(host: str) -> str:
         if host == known or (known[0] in ".-" and host.endswith(known)):
             return maker
     return ""
+
+
+def is_hosted(maker: str) -> bool:
+    """Return True for a maker with a service of its own, False for engines that people run themselves."""
+    return maker in _HOSTED
 
 
 @lru_cache(maxsize=4096)

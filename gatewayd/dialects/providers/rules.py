@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from gatewayd.dialects.providers.message_rules import NO_MESSAGE_RULES, MessageRules
+
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The words of `reasoning_effort`, from no reasoning to the most."""
 
@@ -76,11 +78,6 @@ class ImageForm(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class MessageRules:
-    """What a family demands of the messages of a request; see `gatewayd.dialects.providers.history`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
     """What a family takes in the chat protocol; the default takes everything.
 
@@ -101,6 +98,7 @@ class Rules:
     `required_word` is its word for required. With `needs_tools` that and `parallel_tool_calls` are refused
     without tools. `response_formats` are the types of `response_format` (None: any). With `strict_schemas` a
     strict schema must follow the rules of OpenAI. With `thinks_in_streams` it thinks in streams alone.
+    `messages` are applied by `gatewayd.dialects.providers.history`.
     """
 
     title: str = ""
@@ -128,7 +126,7 @@ class Rules:
     strict_schemas: bool = False
     images: ImageForm = ImageForm.ANY
     thinks_in_streams: bool = False
-    messages: MessageRules = field(default_factory=MessageRules)
+    messages: MessageRules = NO_MESSAGE_RULES
     touched: frozenset[str] = field(init=False, compare=False, repr=False)
     """The fields that need a look; a request without them and with known fields only stays as it is."""
 

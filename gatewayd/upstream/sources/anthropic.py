@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext, NativeProtocol
+from gatewayd.catalog.interfaces import CallContext, NativeProtocol, PreparingSource
 from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.records import Body, Completion, CompletionChunk
@@ -50,7 +50,7 @@ MAX_PAGES = 20
 """Maximum number of pages of the list of models, of up to 1,000 models each."""
 
 
-class AnthropicSource:
+class AnthropicSource(PreparingSource):
     """A hosted provider; its base URL may end in `/v1`."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
@@ -82,6 +82,10 @@ class AnthropicSource:
             found = await find_listed(self._config, self._pages)
         named = [{**item, "name": item.get("display_name")} for item in found]
         return await select_models(self._config, named, "anthropic", self._detail)
+
+    async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return a chat request with its messages as the model takes them."""
+        return await self._rules.repair(body, model, context)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext
+from gatewayd.catalog.interfaces import CallContext, PreparingSource
 from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body, Completion, CompletionChunk
@@ -37,7 +37,7 @@ METHODS: Final = frozenset({"generateContent", "embedContent"})
 """Methods of the models that are listed."""
 
 
-class GeminiSource:
+class GeminiSource(PreparingSource):
     """The provider; its base URL may end in `/v1beta`."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
@@ -61,6 +61,10 @@ class GeminiSource:
         """Fetch the models of the provider that answer or embed, page by page, see `find_listed`."""
         found = await find_listed(self._config, self._fetch_list)
         return await select_models(self._config, found, "google", self._detail)
+
+    async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return a chat request with its messages as the model takes them."""
+        return await self._rules.repair(body, model, context)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer."""

@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from yarl import URL
+
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
-from gatewayd.dialects.providers.family import known_family
+from gatewayd.dialects.providers.family import family_of, is_hosted, known_family
 from gatewayd.errors import GatewayError
 from gatewayd.time_slices import LoopPacer
 from gatewayd.upstream.sources.config import ModelListUse, ProviderConfig
@@ -57,6 +59,7 @@ async def select_models(
     models: dict[str, Model] = {}
     is_filtered = bool(config.models) and config.model_list is ModelListUse.FILTER
     families = dict(config.families)
+    maker = _maker(config)
     pace = LoopPacer()
     for item in found:
         await pace.turn()
@@ -78,8 +81,15 @@ async def select_models(
             connection_type=config.connection_type or connection_type,
             detail=detail(item),
             family=families.get(upstream_id) or known_family(upstream_id),
+            maker=maker,
         )
     return list(models.values())
+
+
+def _maker(config: ProviderConfig) -> str:
+    host = URL(config.base_url).host or ""
+    maker = family_of(config.kind.value, host, "", maker=config.maker).maker
+    return maker if is_hosted(maker) else ""
 
 
 def _time(value: object) -> int:

@@ -15,8 +15,11 @@ from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.adaptation import adapt
 from gatewayd.dialects.providers.changes import change_rules
 from gatewayd.dialects.providers.family import ENGINES, family_of, maker_of_host
+from gatewayd.dialects.providers.history import repair_in_slices
 from gatewayd.dialects.providers.live import add_live_rules
 from gatewayd.dialects.providers.message_request import adapt_message_request
+from gatewayd.dialects.providers.message_rules import NO_MESSAGE_RULES
+from gatewayd.dialects.providers.message_table import find_history_rules, with_details
 from gatewayd.dialects.providers.rules import NO_RULES, Rules
 from gatewayd.dialects.providers.table import find_message_rules, find_rules
 from gatewayd.dialects.providers.tables_anthropic import CHAT_TO_MESSAGES
@@ -88,6 +91,28 @@ class ModelRules:
         """The maker of the settings or of the host name, "" if neither tells one."""
         return self._config.maker or maker_of_host(self._host)
 
+    async def repair(
+        self, body: Body, model: Model, context: CallContext, *, is_responses: bool = False
+    ) -> Body:
+        """Return the request with its messages as a model takes them; itself if they need no repair.
+
+        With `is_responses` it goes to the model in the Responses protocol, which has a place for encrypted
+        reasoning. Raises invalid_request for a last message that the model cannot take.
+        """
+        rules, messages = self.of(model).messages, body.get("messages")
+        if rules is NO_MESSAGE_RULES or not isinstance(messages, list):
+            return body
+        if is_responses:
+            rules = with_details(rules)
+        repaired = await repair_in_slices(messages, rules, has_tools=bool(body.get("tools")))
+        if repaired.messages is messages:
+            return body
+        for sentence in repaired.warnings:
+            self.warn(sentence, model, context)
+        if context.watch is not None:
+            context.watch.call_ids = repaired.ids
+        return {**body, "messages": repaired.messages}
+
     def warn(self, sentence: str, model: Model, context: CallContext) -> None:
         """Add a sentence to the warnings of a request, and to the log unless it stands there already."""
         context.warnings.append(sentence)
@@ -108,6 +133,9 @@ class ModelRules:
         rules = add_live_rules(find_message_rules(family) if is_anthropic else find_rules(family), listed)
         if config.kind is SourceKind.GEMINI and rules.known:
             rules = replace(rules, known=rules.known | NATIVE_FIELDS)
+        history = find_history_rules(family)
+        if history is not NO_MESSAGE_RULES:
+            rules = replace(rules, messages=history)
         for pattern, changes in config.rules:
             if fnmatchcase(family.name, pattern) or fnmatchcase(model.upstream_id, pattern):
                 rules = change_rules(rules, orjson.loads(changes))

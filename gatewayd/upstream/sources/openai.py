@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, PreparingSource
 from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
 from gatewayd.completions.json_access import as_text
@@ -25,7 +25,7 @@ WITH_RESPONSES = frozenset({"azure", "openai"})
 """Makers whose models are reached in the Responses protocol where the rules of their family say so."""
 
 
-class OpenAiSource:
+class OpenAiSource(PreparingSource):
     """A hosted provider, or with a socket path a model server on this machine."""
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
@@ -51,6 +51,11 @@ class OpenAiSource:
         """Fetch the models of the provider, see `find_listed`."""
         found = await find_listed(self._config, self._fetch_list)
         return await select_models(self._config, found, "openai", self._detail)
+
+    async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return a chat request with its messages as the model takes them."""
+        is_responses = self._is_for_responses(body, model)
+        return await self._rules.repair(body, model, context, is_responses=is_responses)
 
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer, in chat completions with the bytes of the provider."""

@@ -126,6 +126,7 @@ class ProviderClient:
             reader,
             self.failures,
             fallback,
+            None if context is None else context.watch,
         )
 
     async def forward(

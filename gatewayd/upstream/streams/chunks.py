@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, Self
 
+from gatewayd.catalog.interfaces import AnswerWatch
 from gatewayd.completions.choices import choice_to_delta
 from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.limits import MAX_STREAM_BYTES, AnswerSizeError
@@ -78,11 +79,13 @@ class AnswerChunks:
         reader: StreamReader,
         failures: ProviderFailures,
         whole: tuple[ChunkFromCompletion, ReadCompletion] | None = None,
+        watch: AnswerWatch | None = None,
     ) -> None:
         self._begin = begin
         self._reader = reader
         self._failures = failures
         self._whole = whole
+        self._watch = watch
         self._response: UpstreamResponse | None = None
         self._held: CompletionChunk | None = None
         self._rest = b""
@@ -107,6 +110,8 @@ class AnswerChunks:
                     return await self._finish(response)
                 read = await (self._next_slice() if self._rest else self._read(response))
                 chunk = reader.feed(read) if read else self._last()
+            if self._watch is not None:
+                chunk = self._watch.feed(chunk)
             alive = True
         except TransportError as error:
             raise self._failures.from_transport(error) from error
