@@ -61,6 +61,13 @@ def reasoning_of(delta: Mapping[str, Any]) -> str:
     return "".join(thought.text for thought in found)
 
 
+def has_thinking_parts(content: object) -> bool:
+    """Return True if a content has parts with reasoning."""
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("thinking") is not None for part in content
+    )
+
+
 def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the usage of an event, also from the other places that providers use; empty if there is none."""
     usage = as_mapping(event.get("usage")) or as_mapping(as_mapping(event.get("x_groq")).get("usage"))
@@ -148,17 +155,12 @@ def _thinking_blocks(value: object) -> list[ReasoningPiece]:
 
 
 def _reasoning_details(value: object) -> list[ReasoningPiece]:
-    """Parse the `reasoning_details` of provider routers; skip data encrypted for other protocols."""
-    found = []
-    for detail in as_sequence(value):
-        match as_mapping(detail).get("type"):
-            case "reasoning.encrypted":
-                if as_text(detail.get("format")).startswith("anthropic"):
-                    found.append(ReasoningPiece(data=as_text(detail.get("data"))))
-            case _:
-                words = as_text(as_mapping(detail).get("text")) or as_text(as_mapping(detail).get("summary"))
-                found.append(ReasoningPiece(words, as_text(as_mapping(detail).get("signature"))))
-    return found
+    """Parse the texts in the `reasoning_details` of provider routers.
+
+    Their signatures and encrypted data are for the router, and no signatures of the messages protocol.
+    """
+    details = map(as_mapping, as_sequence(value))
+    return [ReasoningPiece(as_text(each.get("text")) or as_text(each.get("summary"))) for each in details]
 
 
 def _thinking_parts(content: object) -> list[ReasoningPiece]:

@@ -34,6 +34,13 @@ class Completion:
         return self._body
 
     @property
+    def decoded(self) -> Body:
+        """The completion as a mapping that the caller must not change; the bytes stay."""
+        if self._body is None:
+            self._body = orjson.loads(self._raw or b"")
+        return self._body
+
+    @property
     def raw(self) -> bytes:
         """The completion as JSON bytes; the upstream's own bytes if it was never decoded."""
         if self._raw is None:
@@ -48,13 +55,17 @@ class CompletionChunk:
     `chat.completion.chunk` or an in-band error `{"error": {...}}`.
     """
 
-    __slots__ = ("_events", "_raw")
+    __slots__ = ("_events", "_raw", "is_plain")
 
-    def __init__(self, *, raw: bytes | None = None, events: Sequence[Body] | None = None) -> None:
+    def __init__(
+        self, *, raw: bytes | None = None, events: Sequence[Body] | None = None, is_plain: bool = False
+    ) -> None:
         if raw is None and events is None:
             raise ValueError("a chunk needs bytes or events")
         self._raw = raw
         self._events = None if events is None else list(events)
+        self.is_plain = is_plain
+        """Whether its reader knows that it has text alone: no reasoning and no calls."""
 
     @property
     def events(self) -> list[Body]:
@@ -62,6 +73,11 @@ class CompletionChunk:
         if self._events is None:
             self._events = [orjson.loads(one) for one in _data(self._raw or b"")]
         self._raw = None
+        return self._events
+
+    @property
+    def decoded(self) -> Sequence[Body] | None:
+        """The events if they are mappings already, not to be changed; None if they are bytes."""
         return self._events
 
     @property

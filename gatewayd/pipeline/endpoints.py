@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE, Candidate
-from gatewayd.catalog.interfaces import CallContext, ModelSource
+from gatewayd.catalog.interfaces import AnswerWatch, CallContext, ModelSource
 from gatewayd.completions.json_access import as_text
 from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid, not_found
@@ -66,6 +66,7 @@ def context_of(
     scope: object | None = None,
     chat_id: object = "",
     client_headers: Mapping[str, str] = NO_HEADERS,
+    watch: AnswerWatch | None = None,
 ) -> CallContext:
     """Return the facts of a call for its source; `chat_id` is taken from the request unchecked."""
     user = actor.user
@@ -79,6 +80,7 @@ def context_of(
         scope=scope,
         chat_id=as_text(chat_id),
         client_headers=client_headers,
+        watch=watch,
     )
 
 

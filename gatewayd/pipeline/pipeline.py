@@ -2,21 +2,24 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import Candidate, Failover
-from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource
+from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource, PreparingSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.json_access import as_sequence
-from gatewayd.completions.records import Completion
+from gatewayd.completions.reasoning_memory import ReasoningMemory
+from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.documents.placeholders import fill_system_messages
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.documents.presets import apply_record
 from gatewayd.pipeline.endpoints import context_of, select_source
 from gatewayd.pipeline.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
+from gatewayd.pipeline.reasoning_keeper import AnswerWatcher, ReasoningKeeper, reasoning_origin
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.stream import StartedStream
 from gatewayd.pipeline.tools.loop import ToolLoop, ToolLoopStream, complete_tool_loop
@@ -82,7 +85,9 @@ class Pipeline:
         attachments: Attachments,
         tools: ToolBox,
         scopes: Scopes = make_scope,
+        reasoning: ReasoningKeeper | None = None,
     ) -> None:
+        self._reasoning = reasoning or ReasoningKeeper(ReasoningMemory())
         self._catalog = catalog
         self._filters = filters
         self._attachments = attachments
@@ -109,6 +114,7 @@ class Pipeline:
         known = len(request.warnings)
         sources = await self._attach(request, actor, chain, use) if request.files or use is not None else []
         new_warnings = request.warnings[known:]
+        watch = self._reasoning.watch(actor.user.id)
         context = context_of(
             actor,
             request.request_id,
@@ -116,14 +122,15 @@ class Pipeline:
             scope=request.scope,
             chat_id=request.options.get("chat_id"),
             client_headers=request.client_headers,
+            watch=watch,
         )
-        call = _Call(request, context, chain, is_plain=not sources and use is None)
+        call = _Call(request, context, chain, (self._reasoning, watch), is_plain=not sources and use is None)
         failover = self._catalog.failover
         if use is None:
             answer = await failover.ask(candidates, call.answer)
         else:
             answer = await _answer_with_tools(request, use, _SourceCaller(failover, candidates, call))
-        answer.headers = context.reply_headers
+        answer.headers, answer.origin = context.reply_headers, call.origin
         if answer.is_native:
             # Conversion warnings do not apply to a request that is sent in its original form.
             answer.warnings = [*new_warnings, *context.warnings] if context.warnings else new_warnings
@@ -182,6 +189,12 @@ class Pipeline:
 
     def _scope(self, request: ChatRequest, model: Model, actor: Actor) -> CallScope:
         return self._scopes(request, model, self._catalog.find_record(model.id), actor)
+
+
+@lru_cache
+def is_preparing(kind: type[object]) -> bool:
+    """Return True for a class of sources that implements `PreparingSource`; a cached answer takes no time."""
+    return issubclass(kind, PreparingSource)
 
 
 def check_convertible(request: ChatRequest) -> None:
@@ -243,17 +256,26 @@ class _SourceCaller:
 class _Call:
     """One request to one source of its model."""
 
-    __slots__ = ("_chain", "_context", "_is_native", "_request")
+    __slots__ = ("_chain", "_context", "_is_native", "_reasoning", "_request", "_watch", "origin")
 
     def __init__(
-        self, request: ChatRequest, context: CallContext, chain: FilterChain, *, is_plain: bool
+        self,
+        request: ChatRequest,
+        context: CallContext,
+        chain: FilterChain,
+        reasoning: tuple[ReasoningKeeper, AnswerWatcher],
+        *,
+        is_plain: bool,
     ) -> None:
         self._request = request
         self._context = context
         self._chain = chain
+        self._reasoning, self._watch = reasoning
         self._is_native = (
             request.native is not None and is_plain and not (chain.inlets or chain.streams or chain.outlets)
         )
+        self.origin = ""
+        """Who makes the reasoning of the model that was asked last."""
 
     async def answer(self, model: Model, source: ModelSource) -> ChatAnswer:
         """Return the answer; of a streamed one the first chunk has arrived."""
@@ -267,38 +289,54 @@ class _Call:
 
     async def _answer(self, model: Model, source: ModelSource) -> ChatAnswer:
         if self._is_native and isinstance(source, MessagesSource):
-            return await _run_native(self._request, source, model, self._context)
+            return await self._run_native(model, source)
         if not self._request.stream:
             return ChatAnswer(completion=await self.complete(model, source))
         return ChatAnswer(chunks=await self.stream(model, source))
 
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer after the stream filters; the first one has arrived."""
-        check_convertible(self._request)
-        body = {**self._request.body, "model": model.upstream_id}
-        chunks = source.stream(body, model, self._context)
-        return await StartedStream.start(chunks, self._chain.streams)
+        body = await self._body(model, source)
+        return await StartedStream.start(source.stream(body, model, self._context), self._chain.streams)
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
         """Return a whole answer, even if the caller requested a stream."""
-        check_convertible(self._request)
-        body = {**self._request.body, "model": model.upstream_id}
+        body = await self._body(model, source)
         body.pop("stream_options", None)
         if body.get("stream"):
             body["stream"] = False
-        return await source.complete(body, model, self._context)
+        return self._watch.whole(await source.complete(body, model, self._context))
 
+    async def _body(self, model: Model, source: ModelSource) -> Body:
+        """Return a copy of the request for a model: its maker's own reasoning, and messages as it takes them.
 
-async def _run_native(
-    request: ChatRequest, source: MessagesSource, model: Model, context: CallContext
-) -> ChatAnswer:
-    """Answer in the caller's own dialect; used if no step needs the converted request.
+        Raises invalid_request for a part that only a source of the caller's protocol can take.
+        """
+        check_convertible(self._request)
+        context = self._context
+        self.origin = reasoning_origin(model)
+        self._watch.begin(self.origin)
+        body = await self._reasoning.restore(
+            self._request.body, context.user_id, model, is_converted=context.is_converted
+        )
+        if is_preparing(type(source)):
+            body = await cast(PreparingSource, source).prepare(body, model, context)
+        return {**body, "model": model.upstream_id}
 
-    The request is sent in its original form.
-    """
-    body = {**(request.native or {}), "model": model.upstream_id}
-    if request.stream:
-        started = await StartedStream.start(source.stream_message(body, model, context), ())
-        return ChatAnswer(chunks=started, is_native=True)
-    completion = await source.complete_message(body, model, context)
-    return ChatAnswer(completion=completion, is_native=True)
+    async def _run_native(self, model: Model, source: MessagesSource) -> ChatAnswer:
+        """Answer in the caller's own dialect; used if no step needs the converted request.
+
+        The request is sent in its original form, without thinking that others made.
+        """
+        user_id = self._context.user_id
+        native = await self._reasoning.restore_native(self._request.native or {}, user_id, model)
+        if native.warning:
+            self._context.warnings.append(native.warning)
+        body = {**native.body, "model": model.upstream_id}
+        self.origin = reasoning_origin(model)
+        self._watch.begin(self.origin, is_native=True)
+        if self._request.stream:
+            started = await StartedStream.start(source.stream_message(body, model, self._context), ())
+            return ChatAnswer(chunks=started, is_native=True)
+        completion = await source.complete_message(body, model, self._context)
+        return ChatAnswer(completion=self._watch.whole(completion), is_native=True)

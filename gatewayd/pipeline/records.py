@@ -83,7 +83,8 @@ class ChatAnswer:
     Exactly one of `completion` and `chunks` is set. `sources` are the cited passages. With `is_native` the
     completion, or the `raw` of the chunks, is in the messages dialect. `steps` are the tool calls that the
     gateway ran; in a stream each step is added before the chunk that follows it. `headers` are those of the
-    provider that the caller gets (`completions.rate_limits`).
+    provider that the caller gets (`completions.rate_limits`). `origin` names who makes the reasoning of the
+    answer (`completions.reasoning_marks`).
     """
 
     completion: Completion | None = None
@@ -93,3 +94,4 @@ class ChatAnswer:
     is_native: bool = False
     steps: list[ToolStep] = field(default_factory=list)
     headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    origin: str = ""

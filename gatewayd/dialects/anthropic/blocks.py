@@ -23,7 +23,8 @@ class ContentBlock:
     """One content block.
 
     `parts` holds texts not yet taken, `thoughts` all texts of a thinking block, and `call` the call of a
-    tool_use block. `is_signed` is set once a stream has sent the `signature`.
+    tool_use block. `is_signed` is set once a stream has sent the `signature`. A thinking block without a
+    signature has none: it is not invented.
     """
 
     kind: Literal["thinking", "redacted_thinking", "text", "tool_use"]
@@ -62,7 +63,7 @@ class ContentBlock:
         """Return the block as its `content_block_start` event holds it."""
         match self.kind:
             case "thinking":
-                return {"type": "thinking", "thinking": "", "signature": ""}
+                return {"type": "thinking", "thinking": ""}
             case "redacted_thinking":
                 return {"type": "redacted_thinking", "data": self.data}
             case "text":
@@ -75,7 +76,8 @@ class ContentBlock:
         """Return the block as a whole message holds it."""
         match self.kind:
             case "thinking":
-                return {**self.head(), "thinking": "".join(self.thoughts), "signature": self.signature}
+                signed = {"signature": self.signature} if self.signature else {}
+                return {**self.head(), "thinking": "".join(self.thoughts), **signed}
             case "redacted_thinking":
                 return self.head()
             case "text":
@@ -85,10 +87,15 @@ class ContentBlock:
 
 
 class ContentBlockQueue:
-    """Converts messages or deltas into the blocks of `queue`, from which the caller may take the first."""
+    """Converts messages or deltas into the blocks of `queue`, from which the caller may take the first.
 
-    def __init__(self, new_id: NewId) -> None:
+    `mark` is what a closed thinking block has instead of a signature, "" for nothing
+    (`completions.reasoning_marks`).
+    """
+
+    def __init__(self, new_id: NewId, mark: str = "") -> None:
         self._new_id = new_id
+        self._mark = mark
         self._calls = ToolCallAssembler(new_id)
         self._tools: list[ContentBlock] = []
         self._ids: set[str] = set()
@@ -120,7 +127,18 @@ class ContentBlockQueue:
         for block in blocks:
             if block.kind == "tool_use":
                 self.name_call(block)
+            self.mark_unsigned(block)
         return [block.whole() for block in blocks]
+
+    def head(self, block: ContentBlock) -> Body:
+        """Return a block as it starts; clients with typed blocks want a signature from the start."""
+        head = block.head()
+        return {**head, "signature": self._mark} if self._mark and block.kind == "thinking" else head
+
+    def mark_unsigned(self, block: ContentBlock) -> None:
+        """Give a closed thinking block without a signature the mark."""
+        if block.kind == "thinking" and not block.signature:
+            block.signature = self._mark
 
     def name_call(self, block: ContentBlock) -> None:
         """Set the id of a tool_use block: the provider's, or a new one if that is missing or a duplicate."""

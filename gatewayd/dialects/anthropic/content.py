@@ -10,6 +10,8 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.completions.json_access import as_text
+from gatewayd.completions.reasoning_history import ORIGIN_FIELD
+from gatewayd.completions.reasoning_marks import is_signed, marked_origin
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, invalid
 
@@ -128,11 +130,26 @@ def _assistant(content: Any, where: str, omitted: OmittedFields) -> Body:
                 parts += _parts(block, name, omitted)
     message: Body = {"role": "assistant", "content": _plain_content(parts)}
     if thoughts:
-        message["thinking_blocks"] = thoughts
+        _add_thoughts(message, thoughts)
     if calls:
         message["tool_calls"] = calls
         message["content"] = message["content"] or None
     return message
+
+
+def _add_thoughts(message: Body, thoughts: list[Body]) -> None:
+    """Add signed thinking as it is, and the text of other makers with the origin that their mark names."""
+    signed = [block for block in thoughts if is_signed(block)]
+    unsigned = [block for block in thoughts if not is_signed(block)]
+    if signed:
+        message["thinking_blocks"] = signed
+    text = "".join(as_text(block.get("thinking")) for block in unsigned)
+    if not text or signed:
+        return
+    message["reasoning_content"] = text
+    origin = next(filter(None, (marked_origin(block.get("signature")) for block in unsigned)), None)
+    if origin:
+        message[ORIGIN_FIELD] = origin
 
 
 def _blocks(content: Any, where: str) -> Iterator[tuple[Body, str]]:

@@ -29,7 +29,8 @@ class MessageStream:
     Only the first choice is rendered. The grouping of events into calls of `feed` does not affect the output.
     `model` is the id that the caller sent, `input_tokens` the estimate used until the provider counts. If
     `stop_sequences` is given, a stop sequence named by the provider must be one of them. `sources`
-    (citations, gatewayd-documents(7), CHAT REQUESTS) are part of message_start.
+    (citations, gatewayd-documents(7), CHAT REQUESTS) are part of message_start. `mark` is as in
+    `ContentBlockQueue`.
     """
 
     def __init__(
@@ -39,13 +40,14 @@ class MessageStream:
         new_id: NewId,
         stop_sequences: Collection[str] | None = None,
         sources: Sequence[Mapping[str, Any]] = (),
+        mark: str = "",
     ) -> None:
         self._sources = sources
         self._model = model
         self._input_tokens = input_tokens
         self._new_id = new_id
         self._stop_sequences = stop_sequences
-        self._blocks = ContentBlockQueue(new_id)
+        self._blocks = ContentBlockQueue(new_id, mark)
         self._out: list[bytes] = []
         self._index = 0
         self._is_open = False
@@ -126,6 +128,8 @@ class MessageStream:
             self._emit_block(block, is_last=is_last)
             if not is_last and (len(queue) == 1 or not block.is_ended):
                 return
+            self._blocks.mark_unsigned(block)
+            self._sign(block)
             self._emit({"type": "content_block_stop", "index": self._index})
             self._index += 1
             self._is_open = False
@@ -135,12 +139,21 @@ class MessageStream:
         if not self._is_open:
             if block.kind == "tool_use":
                 self._blocks.name_call(block)
-            self._emit({"type": "content_block_start", "index": self._index, "content_block": block.head()})
+            self._emit(
+                {
+                    "type": "content_block_start",
+                    "index": self._index,
+                    "content_block": self._blocks.head(block),
+                }
+            )
             self._is_open = True
         text = block.take() if is_last or block.is_ready else ""
         if text and block.kind in _DELTAS:
             kind, name = _DELTAS[block.kind]
             self._delta({"type": kind, name: text})
+        self._sign(block)
+
+    def _sign(self, block: ContentBlock) -> None:
         if block.signature and not block.is_signed:
             block.is_signed = True
             self._delta({"type": "signature_delta", "signature": block.signature})

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from gatewayd.completions.deltas import THOUGHT_FIELDS
 from gatewayd.completions.embedded_json import nests_too_deep
 from gatewayd.completions.limits import (
     LARGE_EVENT_BYTES,
@@ -33,6 +34,9 @@ _USUAL = b"data: {"
 """Start of an event that may be forwarded unchanged."""
 
 _LAST_FRAME = b"data: [DONE]\n\n"
+
+_NOT_PLAIN = THOUGHT_FIELDS | {"tool_calls"}
+"""Fields of a delta with more than text."""
 
 _NONE_USUAL = (b"",)
 """A payload that is no JSON; it makes the caller process the events one by one."""
@@ -199,12 +203,13 @@ class ChunkReader:
         if len(read) > self._max_line:
             return self._framed(read)
         clean = read.removesuffix(_LAST_FRAME)
-        finishes = _finishes(clean)
-        if finishes is None:
+        found = _examine(clean)
+        if found is None:
             return self._framed(read)
+        finishes, is_plain = found
         self._finished = self._finished or finishes
         self.is_done = len(clean) < len(read)
-        return CompletionChunk(raw=clean)
+        return CompletionChunk(raw=clean, is_plain=is_plain)
 
     def _begins_clean(self, read: bytes) -> bool:
         """Return whether the stream starts with an event of the usual form, so that it needs no framing."""
@@ -358,13 +363,15 @@ def _is_finished(choice: object) -> bool:
     return isinstance(choice, dict) and bool(choice.get("finish_reason"))
 
 
-def _finishes(read: bytes) -> bool | None:
-    """Return whether a read that can be forwarded unchanged has a finish reason; None if it needs framing.
+def _examine(read: bytes) -> tuple[bool, bool] | None:
+    """Return whether a read that can be forwarded unchanged has a finish reason, and whether it is plain.
+
+    Returns None if it needs framing.
 
     `read` has no CR and ends with a blank line. It can be forwarded if it consists of lines `data: {...}` of
     valid JSON, not deep, with one choice at most. Others are framed and may still be forwarded.
     """
-    found, loads = False, orjson.loads
+    finishes, is_plain, loads = False, True, orjson.loads
     try:
         for payload in _usual_payloads(read):
             event = loads(payload)
@@ -377,10 +384,15 @@ def _finishes(read: bytes) -> bool | None:
                 if type(choice) is not dict or "error" in choice or "index" not in choice:
                     return None
                 if choice.get("finish_reason"):
-                    found = True
+                    finishes = True
+                is_plain = is_plain and _is_plain(choice.get("delta"))
     except orjson.JSONDecodeError:
         return None
-    return found
+    return finishes, is_plain
+
+
+def _is_plain(delta: object) -> bool:
+    return type(delta) is dict and _NOT_PLAIN.isdisjoint(delta) and type(delta.get("content")) is not list
 
 
 def _usual_payloads(read: bytes) -> Sequence[bytes]:

@@ -284,7 +284,8 @@ SIGNED = {"type": "thinking", "thinking": "ab", "signature": "s"}
                     {"type": "reasoning.encrypted", "format": "openai-responses-v1", "data": "y"},
                 ]
             },
-            [ReasoningPiece("ab", "s"), ReasoningPiece(data="x")],
+            # Signatures and data are for the router that made them.
+            [ReasoningPiece("ab")],
         ),
         ({"content": [{"type": "thinking", "thinking": "ab"}]}, [ReasoningPiece("ab")]),
     ],

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from gatewayd import ids
 from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError
+from gatewayd.completions.reasoning_marks import mark_of
 from gatewayd.completions.records import Completion, CompletionChunk
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.anthropic.stream import MessageStream
@@ -80,6 +81,7 @@ class ConvertedMessageFrames(MessageErrors):
             ids.new_id,
             stop_sequences=_stops(chat),
             sources=answer.sources,
+            mark=mark_of(answer.origin) if answer.origin else "",
         )
         self._has_begun = False
 
@@ -175,7 +177,7 @@ class MessageRoutes:
             return await send_whole(request, frames, headers, begun)
         if answer.is_native:
             return body.raw_reply(request, completion.raw, headers)
-        message = _message(completion, chat)
+        message = _message(completion, chat, answer.origin)
         if answer.sources:
             message["sources"] = answer.sources
         return body.raw_reply(request, orjson.dumps(message), headers)
@@ -206,11 +208,16 @@ def _check(value: dict[str, Any]) -> None:
         raise invalid("cannot accept messages: expected a list with one message at least", param="messages")
 
 
-def _message(completion: Completion, chat: ChatRequest) -> dict[str, Any]:
+def _message(completion: Completion, chat: ChatRequest, origin: str) -> dict[str, Any]:
     converted = completion.body
     estimate = 0 if converted.get("usage") else count_tokens(chat.native or {})
     return anthropic.render_completion(
-        converted, chat.model, ids.new_id, input_tokens=estimate, stop_sequences=_stops(chat)
+        converted,
+        chat.model,
+        ids.new_id,
+        input_tokens=estimate,
+        stop_sequences=_stops(chat),
+        mark=mark_of(origin) if origin else "",
     )
 
 

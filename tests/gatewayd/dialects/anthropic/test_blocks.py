@@ -29,7 +29,7 @@ def test_whole_blocks_in_order():
         tool(index=2, id="c3"),
     )
     assert made.whole() == [
-        {"type": "thinking", "thinking": "a", "signature": ""},
+        {"type": "thinking", "thinking": "a"},
         {"type": "text", "text": "bc"},
         {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}},
         {"type": "text", "text": "d"},

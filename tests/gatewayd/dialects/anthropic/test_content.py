@@ -2,6 +2,7 @@
 
 import pytest
 
+from gatewayd.completions.reasoning_marks import mark_of
 from gatewayd.dialects.anthropic.content import OmittedFields, system_messages, to_messages
 from gatewayd.errors import ErrorKind, GatewayError
 
@@ -143,12 +144,27 @@ def test_calls_and_thoughts():
     assert assistant(*thoughts, text(""), USE, {**USE, "id": "t2", "input": {}}) == {
         "role": "assistant",
         "content": None,
-        "thinking_blocks": thoughts,
+        "thinking_blocks": [thoughts[0], thoughts[2]],
         "tool_calls": [CALL, {**CALL, "id": "t2", "function": {"name": "f", "arguments": "{}"}}],
     }
     assert assistant(text("a"), USE) == {"role": "assistant", "content": "a", "tool_calls": [CALL]}
     assert assistant(text("a"), text("b"))["content"] == [text("a"), text("b")]
     assert assistant() == {"role": "assistant", "content": ""}
+
+
+@pytest.mark.parametrize(
+    ("signature", "origin"),
+    [(None, {}), ("", {}), (mark_of("deepseek"), {"reasoning_origin": "deepseek"})],
+)
+def test_thinking_of_others(signature, origin):
+    """Unsigned thinking is reasoning, of the maker that a mark names."""
+    thought = {
+        "type": "thinking",
+        "thinking": "hm",
+        **({} if signature is None else {"signature": signature}),
+    }
+    message = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+    assert assistant(thought, text("a")) == {**message, **origin}
 
 
 @pytest.mark.parametrize(

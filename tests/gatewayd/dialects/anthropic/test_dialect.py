@@ -280,9 +280,10 @@ def test_a_text():
 
 
 def test_blocks_stand_in_order():
-    message = render(answer("stop", content="Hi", reasoning_content="hm", tool_calls=[call('{"a": 1}')]))
+    thinking = answer("stop", content="Hi", reasoning_content="hm", tool_calls=[call('{"a": 1}')])
+    message = render(thinking, mark="gatewayd.deepseek")
     assert message["content"] == [
-        {"type": "thinking", "thinking": "hm", "signature": ""},
+        {"type": "thinking", "thinking": "hm", "signature": "gatewayd.deepseek"},
         {"type": "text", "text": "Hi"},
         {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}},
     ]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewayd.completions.reasoning_marks import mark_of
 from gatewayd.dialects.anthropic.dialect import render_completion
 from gatewayd.upstream.streams.chunks import completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader
@@ -86,7 +87,7 @@ PLAYBOOKS: dict[str, tuple[list[Event], list[Any], str]] = {
             chunk(reasoning_details=[{"type": "reasoning.text", "text": "", "signature": "s"}]),
             chunk(content="Hi"),
         ],
-        [("thinking", "a", "s"), ("text", "Hi")],
+        [("thinking", "a"), ("text", "Hi")],
         "end_turn",
     ),
     "thinking field, parts of a content list": (
@@ -411,7 +412,7 @@ def test_an_id_of_the_protocol_is_kept():
 @pytest.mark.parametrize("name", [name for name in PLAYBOOKS if "not JSON" not in name])
 def test_the_official_client_reads_it_as_the_whole_answer(name):
     events = [*PLAYBOOKS[name][0], USAGE]
-    data = run(events)
+    data = run(events, mark=MARK)
     whole = accumulate(data)
     assert {"type", "role", "usage"} <= whole.keys()
     if name in DIFFERENT:
@@ -422,10 +423,12 @@ def test_the_official_client_reads_it_as_the_whole_answer(name):
     for call in completion["choices"][0]["message"].get("tool_calls") or ():
         if call["id"] == "call_x":
             call["id"] = ""
-    expected = render_completion(completion, "asked", new_ids())
+    expected = render_completion(completion, "asked", new_ids(), mark=MARK)
     assert whole["content"] == expected["content"]
     assert (whole["stop_reason"], whole["usage"]) == (expected["stop_reason"], expected["usage"])
 
+
+MARK = mark_of("deepseek")
 
 DIFFERENT = {
     # A whole answer has one text, before the calls, and a cut call cannot be an object.
@@ -472,9 +475,9 @@ WHOLE = {
 
 
 def test_a_whole_answer_as_stream_and_as_message_are_equal():
-    data = run(completion_chunk(WHOLE).events)
+    data = run(completion_chunk(WHOLE).events, mark=MARK)
     check_grammar(data)
-    expected = render_completion(WHOLE, "asked", new_ids())
+    expected = render_completion(WHOLE, "asked", new_ids(), mark=MARK)
     assert accumulate(data) == {**expected, "stop_details": None}
     assert [block["type"] for block in expected["content"]] == [
         "thinking",
@@ -484,6 +487,22 @@ def test_a_whole_answer_as_stream_and_as_message_are_equal():
         "tool_use",
         "tool_use",
     ]
+
+
+def test_no_signature_is_invented():
+    """Thinking without a signature ends with the mark, or has no signature at all."""
+    unsigned = [chunk(reasoning_content="hm"), chunk(content="a"), chunk("stop")]
+    assert b"signature" not in run(unsigned)
+    starts = [
+        event["content_block"] for event in decode(run(unsigned, mark=MARK)) if "content_block" in event
+    ]
+    assert starts[0] == {"type": "thinking", "thinking": "", "signature": MARK}
+    assert told(run(unsigned, mark=MARK))[0] == ("thinking", "hm", MARK)
+    signed = [
+        chunk(thinking_blocks=[{"type": "thinking", "thinking": "hm", "signature": "s"}]),
+        chunk("stop"),
+    ]
+    assert told(run(signed, mark=MARK))[0] == ("thinking", "hm", "s")
 
 
 @st.composite

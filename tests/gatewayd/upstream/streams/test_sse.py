@@ -451,3 +451,23 @@ def test_tool_calls_that_are_well_formed_pass_as_they_came() -> None:
         chunk = reader.feed(read)
         assert chunk is not None
         assert chunk.raw == read
+
+
+@pytest.mark.parametrize(
+    ("delta", "is_plain"),
+    [
+        ({"content": "a"}, True),
+        ({"role": "assistant", "content": None}, True),
+        ({"reasoning_content": "a"}, False),
+        ({"content": "", "reasoning": None}, False),
+        ({"tool_calls": []}, False),
+        ({"content": [{"type": "thinking", "thinking": "a"}]}, False),
+        (None, False),
+    ],
+)
+def test_plain_chunks(delta, is_plain):
+    event = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
+    plain = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "b"}}]}
+    chunk = ChunkReader().feed(sse(plain) + sse(event))
+    assert chunk is not None
+    assert chunk.is_plain == is_plain
