@@ -46,6 +46,18 @@ def reasoning_fields(body: Mapping[str, Any], request: Mapping[str, Any], capabi
     return {**fields, **_thinking(level, body, request, supported)}
 
 
+def is_refused_budget(request: Mapping[str, Any]) -> bool:
+    """Return True if a request thinks with a budget, but its last calls were made without thinking.
+
+    Providers refuse that until the user speaks again.
+    """
+    messages = as_sequence(request.get("messages"))
+    if as_mapping(request.get("thinking")).get("type") != "enabled" or not messages:
+        return False
+    last = as_sequence(as_mapping(messages[-1]).get("content"))
+    return any(as_mapping(block).get("type") == "tool_result" for block in last) and _continues_calls(request)
+
+
 def _effort(level: str, supported: Mapping[str, Any]) -> str | None:
     """Return the highest level, up to the requested one, that the model supports."""
     if not supported:

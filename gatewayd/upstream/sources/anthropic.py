@@ -8,8 +8,10 @@ from gatewayd import ids
 from gatewayd.catalog.interfaces import CallContext, NativeProtocol, PreparingSource
 from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_mapping
+from gatewayd.completions.native_thoughts import THINKING_LEFT_OUT
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.completion import to_completion
+from gatewayd.dialects.anthropic.effort import is_refused_budget
 from gatewayd.dialects.anthropic.events import EventDecoder
 from gatewayd.dialects.anthropic.hosts import MessageHost
 from gatewayd.dialects.anthropic.source import to_request
@@ -170,6 +172,9 @@ class AnthropicSource(PreparingSource):
         listed = as_mapping(model.detail.get("openai")).get("capabilities")
         request = to_request(self._rules.adapt(body, model, context), listed or capabilities_of(rules))
         self._rules.adapt_message(request, model, context)
+        if is_refused_budget(request):
+            del request["thinking"]
+            self._rules.warn(THINKING_LEFT_OUT, model, context)
         return request
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gatewayd.dialects.anthropic.effort import BUDGETS, reasoning_fields
+from gatewayd.dialects.anthropic.effort import BUDGETS, is_refused_budget, reasoning_fields
 from gatewayd.errors import ErrorKind, GatewayError
 
 YES, NO = {"supported": True}, {"supported": False}
@@ -91,3 +91,20 @@ def test_an_unknown_level_is_refused(level):
     with pytest.raises(GatewayError) as caught:
         ask(level)
     assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "reasoning_effort")
+
+
+USED = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1"}]}
+THOUGHT_FIRST = {"role": "assistant", "content": [{"type": "thinking"}, {"type": "tool_use", "id": "t1"}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1"}]}
+SPOKEN = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_refused"),
+    [([USED, RESULT], True), ([THOUGHT_FIRST, RESULT], False), ([USED, RESULT, SPOKEN], False), ([], False)],
+)
+def test_budgets_that_are_refused(messages, is_refused):
+    thinking = {"type": "enabled", "budget_tokens": 2048}
+    assert is_refused_budget({"messages": messages, "thinking": thinking}) == is_refused
+    assert not is_refused_budget({"messages": messages, "thinking": {"type": "adaptive"}})
+    assert not is_refused_budget({"messages": messages})

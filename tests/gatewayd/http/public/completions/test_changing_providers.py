@@ -13,6 +13,8 @@ import orjson
 import pytest
 
 from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.reasoning_marks import mark_of, marked_origin
 from gatewayd.dialects import openai
@@ -21,7 +23,7 @@ from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
 from gatewayd.http.public.completions.messages import ConvertedMessageFrames
-from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
@@ -48,16 +50,30 @@ SYSTEM = "Use the tool."
 MODELS = {**{name: thinker.model for name, thinker in THINKERS.items()}, "anthropic": "claude-sonnet-4-5"}
 
 
-class World:
-    """The gateway's pipeline over all providers."""
+class IdleFilter:
+    """Changes nothing, but makes the gateway convert each request."""
 
-    def __init__(self, pipeline: Pipeline, providers: Mapping[str, ThinkingProvider | SignedThinker]) -> None:
-        self.pipeline = pipeline
+    async def inlet(self, request: ChatRequest, model: Model, actor: Actor) -> None:
+        return
+
+    async def choose(self, request: ChatRequest, model: Model, actor: Actor) -> NoFilterChain:
+        return NoFilterChain(inlets=(self,))  # type: ignore[arg-type]
+
+    async def are_on(self, model_id: str) -> bool:
+        return True
+
+
+class World:
+    """The gateway's pipeline over all providers, without filters and with one."""
+
+    def __init__(self, catalog: Catalog, providers: Mapping[str, ThinkingProvider | SignedThinker]) -> None:
+        self.pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+        self.filtered = Pipeline(catalog, IdleFilter(), NoAttachments(), NoTools())
         self.providers = providers
 
-    async def run(self, chat: ChatRequest) -> ChatAnswer:
+    async def run(self, chat: ChatRequest, *, is_filtered: bool = False) -> ChatAnswer:
         chat.request_id = ids.new_id()
-        return await self.pipeline.run(chat, make_actor())
+        return await (self.filtered if is_filtered else self.pipeline).run(chat, make_actor())
 
 
 @pytest.fixture
@@ -77,7 +93,7 @@ async def world() -> AsyncIterator[World]:
         catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
         catalog.use(sources)
         await catalog.list_all()
-        yield World(Pipeline(catalog, NoFilters(), NoAttachments(), NoTools()), providers)
+        yield World(catalog, providers)
 
 
 async def events_of(answer: ChatAnswer) -> list[Object]:
@@ -149,6 +165,8 @@ class ForgetfulClient(OpenAiClient):
 class AnthropicClient:
     """Sends back all blocks."""
 
+    is_filtered = False
+
     def __init__(self, world: World, *, stream: bool) -> None:
         self._world = world
         self._stream = stream
@@ -170,7 +188,7 @@ class AnthropicClient:
         }
         tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}
         chat = anthropic.parse_request(orjson.loads(orjson.dumps({**asked, "tools": [tool]})))
-        answer = await self._world.run(chat)
+        answer = await self._world.run(chat, is_filtered=self.is_filtered)
         self.messages.append({"role": "assistant", "content": await self._blocks(chat, answer)})
 
     async def _blocks(self, chat: ChatRequest, answer: ChatAnswer) -> list[Object]:
@@ -208,6 +226,12 @@ class AnthropicClient:
             return
         for name in delta.keys() - {"type"}:
             block[name] = block.get(name, "") + delta[name]
+
+
+class FilteredClient(AnthropicClient):
+    """Its requests to the source of its own protocol are converted too."""
+
+    is_filtered = True
 
 
 class OllamaClient:
@@ -250,6 +274,7 @@ CLIENTS = {
     "openai": OpenAiClient,
     "openai, forgetful": ForgetfulClient,
     "anthropic": AnthropicClient,
+    "anthropic, filtered": FilteredClient,
     "ollama": OllamaClient,
 }
 
@@ -350,7 +375,7 @@ def test_the_signing_provider_refuses(blocks: list[Object]) -> None:
 
 async def test_an_anthropic_source_gets_its_own_thinking_back(world: World) -> None:
     """Also when the request is converted, from clients that have no place for signatures."""
-    for client in (OpenAiClient, ForgetfulClient, AnthropicClient, OllamaClient):
+    for client in (OpenAiClient, ForgetfulClient, AnthropicClient, FilteredClient, OllamaClient):
         talk = client(world, stream=False)
         provider = world.providers["anthropic"]
         for number in range(3):
