@@ -68,7 +68,8 @@ class ResponsesProtocol:
         decoder = ResponseDecoder(ids.now(), self._origin, include_usage=wants_usage(body))
         reader = DecodingReader(DataFramer(MAX_EVENT_BYTES), decoder)
         whole = (self._whole, self._exchange.read_object)
-        return AnswerChunks(lambda: self._begin(body, model, context), reader, self._exchange.failures, whole)
+        failures = self._exchange.failures
+        return AnswerChunks(lambda: self._begin(body, model, context), reader, failures, whole, context.watch)
 
     def _adapted(self, body: Body, model: Model, context: CallContext, *, stream: bool) -> Body:
         return {**self._rules.adapt(body, model, context, is_responses=True), "stream": stream}

@@ -17,6 +17,7 @@ from aiohttp import web
 from tests.fakes.providers.strict import deepseek, gemini_chat, histories, kimi, openai, perplexity
 from tests.fakes.providers.strict.base import Body, Check, StrictProvider, StrictRefusalError
 from tests.fakes.providers.strict.makers import MAKERS
+from tests.fakes.providers.strict.native_thinkers import GeminiThinker, ResponsesThinker
 from tests.fakes.providers.strict.signed_thoughts import SigningProvider, check, thinking
 
 HAS_MISTRAL = find_spec("mistral_common") is not None
@@ -127,7 +128,7 @@ THINKERS: Mapping[str, Thinker] = {
     "perplexity": Thinker("sonar-pro", [MAKERS["perplexity"]["sonar-pro"], perplexity.alternation]),
 }
 
-MAKER_OF: Mapping[str, str] = {"magistral": "mistral"}
+MAKER_OF: Mapping[str, str] = {"magistral": "mistral", "sealing": "openai", "signing": "gemini"}
 """The makers of thinkers with another name."""
 
 
@@ -190,12 +191,17 @@ class SignedThinker(SigningProvider):
         return await super().answer(request, body)
 
 
-async def start_thinkers(stack: AsyncExitStack) -> dict[str, ThinkingProvider | SignedThinker]:
-    """Start one provider for each thinker, and one of the messages protocol."""
-    providers: dict[str, ThinkingProvider | SignedThinker] = {
+AnyThinker = ThinkingProvider | SignedThinker | ResponsesThinker | GeminiThinker
+
+
+async def start_thinkers(stack: AsyncExitStack) -> dict[str, AnyThinker]:
+    """Start one provider for each thinker, and one of each other protocol."""
+    providers: dict[str, AnyThinker] = {
         name: ThinkingProvider(name, thinker) for name, thinker in THINKERS.items()
     }
     providers["anthropic"] = SignedThinker("anthropic")
+    providers["sealing"] = ResponsesThinker("sealing")
+    providers["signing"] = GeminiThinker("signing")
     for provider in providers.values():
         await stack.enter_async_context(provider)
     return providers

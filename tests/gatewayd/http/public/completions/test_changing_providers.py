@@ -16,7 +16,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.reasoning_marks import mark_of, marked_origin
+from gatewayd.completions.reasoning_marks import mark_of
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.ollama import dialect as ollama
@@ -31,15 +31,16 @@ from gatewayd.upstream.sources.factory import open_source
 from tests.fakes.documents.no_documents import NoAttachments
 from tests.fakes.providers.models import FakeRecords, make_actor
 from tests.fakes.providers.strict.base import StrictRefusalError
+from tests.fakes.providers.strict.gemini import SIGNATURE
 from tests.fakes.providers.strict.gemini_chat import sign
+from tests.fakes.providers.strict.native_thinkers import ResponsesThinker
 from tests.fakes.providers.strict.signed_thoughts import check as check_signed
 from tests.fakes.providers.strict.signed_thoughts import signature
 from tests.fakes.providers.strict.thinkers import (
     MAKER_OF,
     THINKERS,
     TOOL,
-    SignedThinker,
-    ThinkingProvider,
+    AnyThinker,
     start_thinkers,
     thought,
 )
@@ -48,6 +49,10 @@ Object = dict[str, Any]
 
 SYSTEM = "Use the tool."
 MODELS = {**{name: thinker.model for name, thinker in THINKERS.items()}, "anthropic": "claude-sonnet-4-5"}
+NATIVE = {"sealing": "gpt-6-astra", "signing": "gemini-3-flash", "deepseek": "deepseek-v4"}
+NATIVE["anthropic"] = MODELS["anthropic"]
+KINDS = {"anthropic": SourceKind.ANTHROPIC, "signing": SourceKind.GEMINI}
+KEYS = {"sealing": "sk-right", "signing": "AIza-right"}
 
 
 class IdleFilter:
@@ -66,7 +71,7 @@ class IdleFilter:
 class World:
     """The gateway's pipeline over all providers, without filters and with one."""
 
-    def __init__(self, catalog: Catalog, providers: Mapping[str, ThinkingProvider | SignedThinker]) -> None:
+    def __init__(self, catalog: Catalog, providers: Mapping[str, AnyThinker]) -> None:
         self.pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
         self.filtered = Pipeline(catalog, IdleFilter(), NoAttachments(), NoTools())
         self.providers = providers
@@ -84,9 +89,13 @@ async def world() -> AsyncIterator[World]:
         stack.push_async_callback(tasks.close)
         sources = []
         for name, provider in providers.items():
-            kind = SourceKind.ANTHROPIC if name == "anthropic" else SourceKind.OPENAI
             config = ProviderConfig(
-                name, kind, provider.base_url, prefix=f"{name}.", maker=MAKER_OF.get(name, name)
+                name,
+                KINDS.get(name, SourceKind.OPENAI),
+                provider.openai_url if isinstance(provider, ResponsesThinker) else provider.base_url,
+                key=KEYS.get(name),
+                prefix=f"{name}.",
+                maker=MAKER_OF.get(name, name),
             )
             sources.append(open_source(config))
             stack.push_async_callback(sources[-1].close)
@@ -279,36 +288,63 @@ CLIENTS = {
 }
 
 
-def changing(seed: int, rounds: int) -> list[str]:
-    """Names of all providers in each round, never the same twice in a row."""
-    chance, order = random.Random(seed), []
+def changing(models: Mapping[str, str], rounds: int) -> list[str]:
+    """The models of all providers in each round, never of the same one twice in a row."""
+    chance, order = random.Random(7), []
     for _ in range(rounds):
-        names = chance.sample(sorted(MODELS), len(MODELS))
+        names = chance.sample(sorted(models), len(models))
         order += names[::-1] if order and order[-1] == names[0] else names
-    return order
+    return [f"{name}.{models[name]}" for name in order]
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_no_refusal_and_no_leak(world: World, client: str, stream: bool) -> None:
     talk = CLIENTS[client](world, stream=stream)
-    for number, name in enumerate(changing(7, 4)):
-        await talk.ask(f"{name}.{MODELS[name]}", number)
-    for name, provider in world.providers.items():
+    for number, model in enumerate(changing(MODELS, 4)):
+        await talk.ask(model, number)
+    for name in MODELS:
+        assert world.providers[name].refused == []
+        check_reasoning(name, world.providers[name])
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_other_protocols(world: World, client: str, stream: bool) -> None:
+    """The encrypted reasoning of the Responses protocol, and the signatures of Gemini's own one."""
+    talk = CLIENTS[client](world, stream=stream)
+    for number, model in enumerate(changing(NATIVE, 6)):
+        await talk.ask(model, number)
+    for name in NATIVE:
+        provider = world.providers[name]
         assert provider.refused == []
-        check_reasoning(name, provider)
+        check_leaks(name, provider)
+    sealed = [
+        item for item in world.providers["sealing"].answered[-1]["input"] if "encrypted_content" in item
+    ]
+    contents = world.providers["signing"].answered[-1]["contents"]
+    calls = [part for content in contents for part in content["parts"] if "functionCall" in part]
+    own = [part for part in calls if part["functionCall"]["args"]["maker"] == "signing"]
+    assert sealed
+    assert own
+    assert all(part["thoughtSignature"] == SIGNATURE for part in own)
 
 
-def check_reasoning(name: str, provider: ThinkingProvider | SignedThinker) -> None:
+def check_reasoning(name: str, provider: AnyThinker) -> None:
     """Assert that a provider got its own reasoning, as it wants it, and nothing that others thought."""
+    check_leaks(name, provider)
+    for body in provider.answered:
+        for message in body["messages"]:
+            check_message(name, message)
+
+
+def check_leaks(name: str, provider: AnyThinker) -> None:
+    """Assert that a provider got nothing that others thought, and no mark."""
     maker = MAKER_OF.get(name, name)
     for body in provider.answered:
         thinkers = set(re.findall(r"(\w+) thinks \d+", orjson.dumps(body).decode()))
         assert {MAKER_OF.get(each, each) for each in thinkers} <= {maker}
-        assert marked_origin("gatewayd.") == ""
-        assert b"gatewayd." not in orjson.dumps(body)
-        for message in body["messages"]:
-            check_message(name, message)
+        assert mark_of("").encode() not in orjson.dumps(body)
 
 
 def check_message(name: str, message: Object) -> None:
