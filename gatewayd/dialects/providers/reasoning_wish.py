@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.completions.json_access import as_mapping
+from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.rules import EFFORTS, REASONING_FIELDS, Rules, ThinkingForm
 
@@ -51,7 +51,7 @@ def read_wish(body: Mapping[str, Any]) -> ReasoningWish | None:
     `thinking` that is disabled goes before a word of effort, all other fields after it.
     """
     thinking = as_mapping(body.get("thinking"))
-    kind, budget = thinking.get("type"), _tokens(thinking.get("budget_tokens"))
+    kind, budget = as_text(thinking.get("type")), _tokens(thinking.get("budget_tokens"))
     if kind == "disabled":
         return ReasoningWish("none", None, "thinking")
     own = as_mapping(body.get("reasoning"))

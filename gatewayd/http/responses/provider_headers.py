@@ -19,6 +19,8 @@ def error_headers(headers: Mapping[str, str], dialect: RouteDialect) -> dict[str
 
 def answer_headers(headers: Mapping[str, str], dialect: RouteDialect) -> dict[str, str]:
     """Return the headers of a provider's answer for a caller of this dialect, without hints for retries."""
+    if not headers:
+        return {}
     told = error_headers(headers, dialect)
     for name in RETRY_HINTS:
         told.pop(name, None)

@@ -36,6 +36,8 @@ class RequestCaller:
     """The caller, with the HTTP facts for plugins; `source` restricts the request to one provider.
 
     Sentences of the source about parts of the request that it leaves out or changes are added to `warnings`.
+    `reply_headers` are filled with the headers of the provider that the caller gets
+    (`completions.rate_limits`).
     """
 
     actor: Actor
@@ -43,6 +45,7 @@ class RequestCaller:
     facts: FactsReader | None = field(default=None, compare=False)
     source: str = ""
     warnings: list[str] = field(default_factory=list, compare=False)
+    reply_headers: dict[str, str] = field(default_factory=dict, compare=False)
 
 
 class InputFilters:
@@ -80,7 +83,9 @@ class InputFilters:
             if routed.id != model.id:
                 asked = self._apply_record(conversion, asked, routed, caller.actor)
         context = replace(
-            context_of(caller.actor, caller.request_id, scope=request.scope), warnings=caller.warnings
+            context_of(caller.actor, caller.request_id, scope=request.scope),
+            warnings=caller.warnings,
+            reply_headers=caller.reply_headers,
         )
         return FilteredRequest(asked, candidates, context, tuple(chain.streams))
 

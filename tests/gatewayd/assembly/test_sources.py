@@ -43,6 +43,12 @@ def test_general_times_fill_in_for_a_provider_without_its_own() -> None:
     assert (config.timeouts.connect, config.timeouts.total) == (2.0, 9.0)
 
 
+def test_betas_that_a_provider_does_not_get() -> None:
+    table = {"name": "claude", "kind": "anthropic", "denied_betas": ["effort", "context-management-*"]}
+    (config,) = provider_configs(load(None, {}, {"providers": [table]}))
+    assert config.denied_betas == ("effort", "context-management-*")
+
+
 def test_runtimes_are_counted_by_themselves() -> None:
     tables = [
         {"name": "near", "kind": "ollama"},

@@ -12,6 +12,7 @@ from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.public.completions import deployments
 from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
+from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS
@@ -52,4 +53,5 @@ class EmbeddingRoutes:
         caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
         answer = await self._embeddings.run(asked.body, caller)
         rendered = dialect.render(answer, asked.model, asked.encoding_format)
-        return web.Response(body=rendered, content_type="application/json")
+        headers = answer_headers(caller.reply_headers, RouteDialect.OPENAI)
+        return web.Response(body=rendered, content_type="application/json", headers=headers)

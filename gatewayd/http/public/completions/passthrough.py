@@ -15,6 +15,7 @@ from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import log_broken, type_of
+from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
@@ -73,11 +74,13 @@ class ForwardingRoutes:
         finally:
             if first is None:
                 await answer.aclose()
-        return _Opened(answer, first, body.warning_headers(caller.warnings))
+        headers = body.warning_headers(caller.warnings)
+        headers |= answer_headers(caller.reply_headers, RouteDialect.OPENAI)
+        return _Opened(answer, first, headers)
 
 
 class _Opened(NamedTuple):
-    """An answer, its first bytes, and the header with what was left out of its request."""
+    """An answer, its first bytes, and headers: what was left out of the request, limits of the provider."""
 
     answer: ForwardedAnswer
     first: bytes

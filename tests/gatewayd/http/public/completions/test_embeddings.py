@@ -77,6 +77,14 @@ async def test_official_client_with_its_base64_and_with_floats(
     assert packed.model == "acme.m"
 
 
+async def test_limits_of_the_provider_reach_the_caller(client: Client, fake: FakeUpstream) -> None:
+    vectors = {"object": "list", "data": [{"index": 0, "embedding": [0.5]}]}
+    fake.script(json_reply(vectors, X_RateLimit_Limit_Requests="60"))
+    body = {"model": "acme.m", "input": "x"}
+    reply = await client.post("/v1/embeddings", json=body, headers=bearer("admin"))
+    assert (reply.status, reply.headers["x-ratelimit-limit-requests"]) == (200, "60")
+
+
 async def test_official_client_with_many_inputs(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
     texts = [str(number) for number in range(130)]
     answer = await openai.embeddings.create(model="acme.m", input=texts, dimensions=32)

@@ -143,6 +143,21 @@ async def test_a_local_runtime_has_the_endpoint_too(openai: AsyncOpenAI, fake: F
     assert (request.path, request.json) == ("/v1/completions", {"model": "m", "prompt": "a"})
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_limits_of_the_provider_reach_the_caller(
+    client: Client, fake: FakeUpstream, *, stream: bool
+) -> None:
+    limits = {"x-ratelimit-limit-requests": "60", "x-request-id": "p1", "set-cookie": "a=b"}
+    steps = [sse(text("a")), sse(b"[DONE]")] if stream else [b"{}"]
+    fake.script(Reply(200, limits, steps, content_type="text/event-stream" if stream else "application/json"))
+    body = {"model": "acme.m", "prompt": "x", "stream": stream}
+    reply = await client.post("/v1/completions", json=body, headers=ADMIN)
+    assert (reply.status, reply.headers["x-ratelimit-limit-requests"]) == (200, "60")
+    assert reply.headers["x-provider-request-id"] == "p1"
+    assert "set-cookie" not in reply.headers
+    assert reply.headers["x-request-id"] != "p1"
+
+
 async def test_events_pass_as_they_are(client: Client, fake: FakeUpstream) -> None:
     steps: list[bytes | Step] = [
         b": hm\n\nevent: x.y\r",
