@@ -39,7 +39,7 @@ FAULTS: dict[str, tuple[Reply, int]] = {
     "an unknown status": (json_reply({}, 418), 502),
     "a rejected key": (json_reply({"error": {"message": f"Incorrect API key provided: {KEY}."}}, 401), 502),
     "a key without the right": (json_reply({"error": f"{KEY[:9]}***{KEY[-8:]} may not"}, 403), 502),
-    "an unpaid bill": (json_reply({"error": {"message": "pay"}}, 402), 502),
+    "an unpaid bill": (json_reply({"error": {"message": "pay"}}, 402), 429),
     "a cut before the head": (Reply(before=CUT), 502),
     "a cut after the head": (Reply(steps=[b"", CUT]), 502),
     "an HTML page": (Reply(steps=[HTML], content_type="text/html"), 502),
@@ -69,8 +69,10 @@ def test_a_fault_before_the_first_byte_is_a_status(
     if name == "an HTML page" and question in (COMPLETION, RESPONSE):
         # So a site answers that has no such endpoint.
         status = 404
+    if name == "an unpaid bill" and question.dialect is ANTHROPIC:
+        status = 402
     reply = site.ask(question, model, stream=stream)
-    if is_the_runtimes_own(question, model, fault):
+    if is_the_providers_own(question, model, fault):
         assert (reply.status, reply.body) == (fault.status, b"".join(fault.steps))  # type: ignore[arg-type]
         return
     if name == "an error with status 200" and question.dialect is OLLAMA and model == "l.m" and stream:
@@ -85,11 +87,13 @@ def test_a_fault_before_the_first_byte_is_a_status(
     assert len(site.provider.fake.requests) == 1 or fault.before is CUT
 
 
-def is_the_runtimes_own(question: Question, model: str, fault: Reply) -> bool:
-    """Tell whether a runtime's own client gets a refusal as the runtime wrote it."""
-    if question.dialect is not OLLAMA or model != "l.m" or question.path.startswith("/ollama/v1"):
+def is_the_providers_own(question: Question, model: str, fault: Reply) -> bool:
+    """Tell whether a client of the provider's protocol gets a refusal as the provider wrote it."""
+    if fault.status < 400 or fault.status in (401, 403) or fault.content_type == "text/html":
         return False
-    return fault.status >= 400 and fault.status not in (401, 403) and fault.content_type != "text/html"
+    if question.dialect is ANTHROPIC and model == "a.m":
+        return bool(fault.steps)
+    return question.dialect is OLLAMA and model == "l.m" and not question.path.startswith("/ollama/v1")
 
 
 def assert_clean(reply: Answer) -> None:
@@ -141,7 +145,7 @@ def test_a_provider_s_limit_is_passed_on(site: Site, question: Question, model: 
     reply = site.ask(question, model, stream=stream)
     assert (reply.status, reply.headers["retry-after"]) == (429, "17")
     assert b"slow down" in reply.body
-    if question.dialect is not OLLAMA:
+    if question.dialect is not OLLAMA and (question.dialect is not ANTHROPIC or model != "a.m"):
         assert reply.json["error"]["type"] == "rate_limit_error"
 
 

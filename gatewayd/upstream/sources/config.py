@@ -78,8 +78,8 @@ class ProviderConfig:
     `denied_betas` are betas and headers of callers that a provider of kind anthropic does not get; `*` stands
     for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
     `responses_with_tools`), "" for what the rules of each say. `keys` are further keys, used in turn with
-    `key`. `headers` go with every request. `api_version` is that of Azure. `families` has
-    canonical names of models by the provider's own ids.
+    `key`. `headers` go with every request. `api_version` is that of Azure. `families` has canonical names of
+    models by the provider's own ids.
     """
 
     name: str

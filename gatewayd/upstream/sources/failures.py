@@ -178,11 +178,14 @@ class ProviderFailures:
         if not self.is_messages or reason is RefusalReason.KEY or not isinstance(error, Mapping):
             return failure
         inner = error.get("error") if error.get("type") == "error" else error
+        status = MESSAGE_STATUSES.get(str(as_mapping(inner).get("type")))
         if payload is None:
+            if status is None:
+                # It has not the form of the protocol.
+                return failure
             payload = orjson.dumps({"type": "error", "error": inner})
-        status = MESSAGE_STATUSES.get(str(as_mapping(inner).get("type")), 500)
         said = self.redacted_text(payload)
-        answer = RefusedAnswer(NativeProtocol.ANTHROPIC, status, "application/json", said)
+        answer = RefusedAnswer(NativeProtocol.ANTHROPIC, status or 500, "application/json", said)
         return NativeRefusalError(failure, answer)
 
     def clean(self, text: str) -> str:
