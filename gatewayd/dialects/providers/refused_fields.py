@@ -48,6 +48,9 @@ _NAMES: Final = tuple(
         r"\b([a-z_]{3,40}) is not (?:enabled|supported) (?:for|with|by) this model",
         r"\binvalid ([a-z_]{3,40}): only .{1,80} (?:is|are) allowed",
         r"\bparameter\.([a-z_]{3,40}) must be",
+        r"'loc': \('body', '([a-z_]{1,40})'\)",
+        r"\binvalid (think|reasoning)(?:_effort)? value",
+        r"does not support (think)ing\b",
         rf"does not (?:accept|support|take) {_QUOTED}",
     )
 )
@@ -63,11 +66,16 @@ _LIMIT: Final = re.compile(
 )
 _LIMIT_FIELD: Final = re.compile("|".join(LIMITS[::-1]))
 _VALUE_ONLY: Final = re.compile(
-    r"unsupported value|does not support '|only .{1,80} (?:is|are) allowed|must be one of|invalid value", re.I
+    r"unsupported value|does not support '|only .{1,80} (?:is|are) allowed|must be one of"
+    r"|invalid (?:\w{1,20} )?value|literal_error|input should be",
+    re.IGNORECASE,
 )
 _SUPPORTED: Final = re.compile(
-    r"supported values are:?([^.]{1,200})|must be one of:?([^.]{1,200})", re.IGNORECASE
+    r"(?:supported values are|must be(?: one of)?|input should be):?([^.\]]{1,200})", re.IGNORECASE
 )
+WORDS: Final = frozenset({"reasoning_effort", "think"})
+"""Fields whose refused word becomes one that the refusal lists."""
+
 _TOOLS_WITH_EFFORT: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _INDEX: Final = re.compile(r"\[[^\]]*\]")
@@ -105,6 +113,9 @@ def field_of(path: str) -> str:
     if not parts:
         return ""
     name = _CAMEL.sub(r"_\1", parts[-1]).lower()
+    if parts == ["reasoning"]:
+        # Ollama calls the word of effort so in its refusals.
+        return "reasoning_effort"
     if name in NESTED or len(parts) == 1 or parts in (["output_config", "effort"], ["reasoning", "effort"]):
         return name
     return name if parts[0] in {"body", "parameter", "generation_config"} else ""
@@ -116,7 +127,7 @@ def _refused(name: str, sentence: str, body: Mapping[str, Any]) -> RefusedField 
         is_renamed = name != "max_output_tokens" and other not in body
         return RefusedField(name, rename=other) if is_renamed else None
     value = value_key(body.get(name)) if name in body and _VALUE_ONLY.search(sentence) else None
-    if name == "reasoning_effort" and value is not None:
+    if name in WORDS and value is not None:
         word = _supported_word(sentence, body[name])
         if word:
             return RefusedField(name, value, replacement=word)
@@ -127,7 +138,7 @@ def _supported_word(sentence: str, given: object) -> str:
     match = _SUPPORTED.search(sentence)
     if match is None or not isinstance(given, str):
         return ""
-    words = set(re.findall(r"[a-z]+", (match[1] or match[2]).lower()))
+    words = set(re.findall(r"[a-z]+", match[1].lower()))
     word = fit_effort(given, tuple(known for known in EFFORTS if known in words))
     return "" if word in (None, given) else str(word)
 

@@ -26,7 +26,7 @@ MAX_LEARNT_FIELDS: Final = 32
 REFUSED_STATUSES: Final = frozenset({400, 422})
 """Statuses of a refusal that may name a field."""
 
-ADAPTED_PATHS: Final = ("/chat/completions", "/responses", "/v1/messages")
+ADAPTED_PATHS: Final = ("/chat/completions", "/responses", "/messages", "/api/chat")
 """Ends of the paths whose requests are changed; before them may be a deployment, after them a query."""
 
 
@@ -57,14 +57,15 @@ class RefusalMemory:
         """Return the request without what its model refused lately; the same body if there is nothing."""
         if not self._learnt or not _is_adapted(path):
             return ChangedRequest(body)
-        known = self._learnt.get(_model_of(body))
+        model = _model_of(path, body)
+        known = self._learnt.get(model)
         if known is None:
             return ChangedRequest(body)
         now = self._clock()
         for key in [key for key, (_, until) in known.items() if until <= now]:
             del known[key]
         if not known:
-            del self._learnt[_model_of(body)]
+            del self._learnt[model]
         return self._change(body, [field for field, _ in known.values()])
 
     def learn(self, path: str, body: Mapping[str, Any], status: int, refusal: bytes) -> ChangedRequest | None:
@@ -77,7 +78,7 @@ class RefusalMemory:
         changed = self._change(body, fields)
         if not changed.sentences:
             return None
-        model = _model_of(body)
+        model = _model_of(path, body)
         known = self._learnt.setdefault(model, OrderedDict())
         self._learnt.move_to_end(model)
         until = self._clock() + LEARNT_SECONDS
@@ -113,9 +114,10 @@ def _is_adapted(path: str) -> bool:
     return path.partition("?")[0].endswith(ADAPTED_PATHS)
 
 
-def _model_of(body: Mapping[str, Any]) -> str:
+def _model_of(path: str, body: Mapping[str, Any]) -> str:
+    """Return the name of the model, or the path if that names it, as with deployments."""
     model = body.get("model")
-    return model if isinstance(model, str) else ""
+    return model if isinstance(model, str) and model else path
 
 
 def _json_in(refusal: bytes) -> object:

@@ -143,6 +143,34 @@ def test_a_refused_word_of_effort_becomes_a_supported_one() -> None:
     assert not change_field({"reasoning_effort": "high"}, field)
 
 
+@pytest.mark.parametrize(
+    ("body", "sentence", "replacement"),
+    [
+        (
+            {"think": "max"},
+            'invalid think value: "max" (must be "high", "medium", "low", true, or false)',
+            "high",
+        ),
+        ({"think": True}, '"m" does not support thinking', ""),
+        (
+            {"reasoning_effort": "max"},
+            'invalid reasoning value: \'max\' (must be "high", "medium", or "low")',
+            "high",
+        ),
+        (
+            {"reasoning_effort": "none"},
+            "[{'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be 'low',"
+            " 'medium' or 'high'\"}]",
+            "low",
+        ),
+    ],
+)
+def test_words_of_engines(body: dict, sentence: str, replacement: str) -> None:
+    (field,) = read_refusal({"error": sentence}, "", body)
+    assert (field.name, field.replacement) == (next(iter(body)), replacement)
+    assert change_field(dict(body), field)
+
+
 def test_tools_beside_reasoning_are_sent_without_it() -> None:
     text = "Function tools with reasoning_effort are not supported for m in /v1/chat/completions."
     (field,) = read_refusal(openai_error(text), "", BODY)

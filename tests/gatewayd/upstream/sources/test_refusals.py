@@ -54,6 +54,7 @@ def test_what_was_refused_is_left_out_for_an_hour_for_that_model_only() -> None:
     clock.now = LEARNT_SECONDS - 1
     assert memory.apply(PATH, BODY) == again
     assert memory.apply("/embeddings", BODY).body is BODY
+    assert memory.apply("/openai/deployments/d/chat/completions?api-version=1", BODY).sentences
     assert memory.apply(PATH, {**BODY, "model": "other"}).sentences == ()
     assert memory.apply(PATH, again.body).sentences == ()
     clock.now = LEARNT_SECONDS + 1
