@@ -50,7 +50,7 @@ from gatewayd.pipeline.runs import message_builder
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
-from gatewayd.upstream.sources import failures, key_ring, message_requests, provider_client
+from gatewayd.upstream.sources import failures, key_ring, message_requests, provider_client, refusals
 from gatewayd.upstream.sources.config import SourceKind
 from tests.fakes.http.samples_models import MODEL_PATHS
 from tests.fakes.providers.conversions import KINDS, TABLES, converting
@@ -156,6 +156,7 @@ SENTENCES = [
     f"counts as {message_builder.PART_CHARACTERS}",
     f"of a stream {limits.MAX_LINE_BYTES // 2**20} MiB",
     blocks.INVALID_INPUT,
+    f"to {refusals.MAX_RETRIES} times for",
     f"below {reasoning_wish.MEDIUM_BUDGET} tokens is low",
     f"below {reasoning_wish.HIGH_BUDGET} medium",
     f"one of over {formats.MAX_SCHEMA_BYTES // 1024} KiB is left out",

@@ -4,11 +4,12 @@ A field that only has another name, and a role, keep their meaning; all other ch
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.formats import adapt_format
 from gatewayd.dialects.providers.parts import adapt_messages
+from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.reasoning_wish import effective_effort, read_wish, write_wish
 from gatewayd.dialects.providers.rules import (
     CONVERTED_RULES,
@@ -22,9 +23,6 @@ from gatewayd.dialects.providers.rules import (
     ThinkingForm,
 )
 from gatewayd.dialects.providers.tools import adapt_tools
-
-MAX_SHOWN_CHARACTERS: Final = 40
-"""Maximum number of characters of a value that a sentence quotes."""
 
 
 def adapt(
@@ -103,7 +101,7 @@ def _refused_sampling(body: Mapping[str, Any], rules: Rules) -> frozenset[str] |
 def _left_out(name: str, value: object, rules: Rules) -> str:
     if name in rules.values:
         shown = ", ".join(map(repr, rules.values[name]))
-        return f"left out {name} {_shown(value)}: {rules.title} takes only {shown}"
+        return f"left out {name} {quoted(value)}: {rules.title} takes only {shown}"
     if name in SAMPLING_FIELDS and rules.sampling is Sampling.WITHOUT_EFFORT and name in RESTING_FIELDS:
         return f"left out {name}: {rules.title} takes it only while reasoning_effort is 'none'"
     return f"left out {name}: {rules.title} does not take it"
@@ -117,15 +115,9 @@ def _limit(body: Body, rules: Rules, warnings: list[str]) -> None:
             continue
         body[name] = low if value < low else high
         warnings.append(
-            f"changed {name} from {_shown(value)} to {body[name]}: that is the limit of {rules.title}"
+            f"changed {name} from {quoted(value)} to {body[name]}: that is the limit of {rules.title}"
         )
     stop = body.get("stop")
     if rules.max_stop and isinstance(stop, list) and len(stop) > rules.max_stop:
         body["stop"] = stop[: rules.max_stop]
         warnings.append(f"left out stop[{rules.max_stop}] and later: {rules.title} takes {rules.max_stop}")
-
-
-def _shown(value: object) -> str:
-    return (
-        f"{value!r:.{MAX_SHOWN_CHARACTERS}}" if isinstance(value, str | int | float | None) else "this value"
-    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.dialects.providers.quotes import quoted
 
 LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Fields of the longest answer, which are clamped or renamed but never left out."""
@@ -89,8 +90,8 @@ def change_field(body: dict[str, Any], field: RefusedField) -> bool:
 
 
 def value_key(value: object) -> str:
-    """Return a short text for a value; the same one for equal values."""
-    return f"{value!r:.100}"
+    """Return a short text for a value; the same one for equal texts of at most 100 characters and numbers."""
+    return repr(value[:100]) if isinstance(value, str) else quoted(value)
 
 
 def _drop(body: dict[str, Any], name: str) -> None:

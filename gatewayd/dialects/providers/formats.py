@@ -6,6 +6,7 @@ import orjson
 
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
+from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.rules import Rules
 from gatewayd.dialects.providers.schemas import is_strict_schema
 
@@ -37,7 +38,7 @@ def adapt_format(body: Body, rules: Rules, warnings: list[str]) -> None:
         _instruct(body, rules, taken, warnings)
     else:
         del body["response_format"]
-        warnings.append(f"left out response_format {kind!r:.40}: {rules.title} does not take it")
+        warnings.append(f"left out response_format {quoted(kind)}: {rules.title} does not take it")
 
 
 def _check_strictness(body: Body, rules: Rules, warnings: list[str]) -> None:
@@ -53,7 +54,7 @@ def _check_strictness(body: Body, rules: Rules, warnings: list[str]) -> None:
 def _instruct(body: Body, rules: Rules, taken: frozenset[str], warnings: list[str]) -> None:
     """Ask for the schema in an instruction, and for a JSON object where the family has that."""
     schema = as_mapping(as_mapping(body["response_format"]).get("json_schema")).get("schema")
-    text = orjson.dumps(schema) if isinstance(schema, dict) else b""
+    text = _written(schema)
     if "json_object" in taken:
         body["response_format"] = {"type": "json_object"}
     else:
@@ -66,6 +67,14 @@ def _instruct(body: Body, rules: Rules, taken: frozenset[str], warnings: list[st
         place = next((at for at, item in enumerate(messages) if not _instructs(item)), len(messages))
         body["messages"] = [*messages[:place], instruction, *messages[place:]]
     warnings.append(f"{told}: the schema of response_format, as {rules.title} takes none")
+
+
+def _written(schema: object) -> bytes:
+    """Return a schema as JSON, b"" for none and for one of a plugin that is no JSON."""
+    try:
+        return orjson.dumps(schema) if isinstance(schema, dict) else b""
+    except orjson.JSONEncodeError:
+        return b""
 
 
 def _instructs(message: object) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
+from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.reasoning_wish import BUDGETS, fit_effort
 from gatewayd.dialects.providers.rules import Rules, Sampling
 
@@ -87,7 +88,7 @@ def _change_thinking(
         warnings.append(f"changed thinking to a budget of {budget} tokens: {rules.title} knows no 'adaptive'")
     else:
         del request["thinking"]
-        warnings.append(f"left out thinking {thinking.get('type')!r:.40}: {rules.title} does not take it")
+        warnings.append(f"left out thinking {quoted(thinking.get('type'))}: {rules.title} does not take it")
 
 
 def _fit_budget(request: Body, warnings: list[str]) -> None:
@@ -116,9 +117,9 @@ def _adapt_effort(request: Body, rules: Rules, warnings: list[str]) -> None:
     kept = {name: value for name, value in config.items() if name != "effort"}
     if word is not None:
         kept["effort"] = word
-        warnings.append(f"changed effort from {given!r:.20} to {word!r}: {rules.title} takes no other")
+        warnings.append(f"changed effort from {quoted(given)} to {word!r}: {rules.title} takes no other")
     else:
-        warnings.append(f"left out effort {given!r:.20}: {rules.title} does not take it")
+        warnings.append(f"left out effort {quoted(given)}: {rules.title} does not take it")
     if kept:
         request["output_config"] = kept
     else:

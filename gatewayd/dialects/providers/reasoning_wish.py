@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
+from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.rules import EFFORTS, REASONING_FIELDS, Rules, ThinkingForm
 
 MEDIUM_BUDGET: Final = 4_096
@@ -130,10 +131,10 @@ def _warn(wish: ReasoningWish, word: str | None, rules: Rules, warnings: list[st
     if wish.effort == "none" and rules.efforts == () and rules.thinking is ThinkingForm.EFFORT:
         warnings.append(f"left out {wish.field}: the effort of {rules.title} cannot be set")
     elif word is None:
-        warnings.append(f"left out {wish.field} {wish.effort!r:.20}: {rules.title} does not take it")
+        warnings.append(f"left out {wish.field} {quoted(wish.effort)}: {rules.title} does not take it")
     else:
         warnings.append(
-            f"changed {wish.field} from {wish.effort!r:.20} to {word!r}: {rules.title} takes only"
+            f"changed {wish.field} from {quoted(wish.effort)} to {word!r}: {rules.title} takes only"
             f" {', '.join(rules.efforts or ())}"
         )
 

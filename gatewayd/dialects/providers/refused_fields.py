@@ -65,11 +65,26 @@ _LIMIT: Final = re.compile(
     re.IGNORECASE,
 )
 _LIMIT_FIELD: Final = re.compile("|".join(LIMITS[::-1]))
-_VALUE_ONLY: Final = re.compile(
-    r"unsupported value|does not support '|only .{1,80} (?:is|are) allowed|must be one of"
-    r"|invalid (?:\w{1,20} )?value|literal_error|input should be",
+_VALUE: Final = re.compile(
+    r"unsupported value|does not support ['\"`]|only .{1,80} (?:is|are) allowed"
+    r"|must be (?:one of|in\b|set to)|invalid (?:\w{1,20} )?value"
+    r"|literal_error|input should be|supported values are",
     re.IGNORECASE,
 )
+"""What says that only this value is refused."""
+
+_UNSUPPORTED: Final = re.compile(
+    r"unsupported|unrecognized|unknown (?:name|parameter|field|argument|key)|unexpected (?:parameter|keyword)"
+    r"|extra inputs|extra_forbidden|not permitted|not support|deprecated|not enabled|cannot both be",
+    re.IGNORECASE,
+)
+"""What says that a field is refused, whatever its value."""
+
+_UNSUPPORTED_CODES: Final = frozenset({"unsupported_parameter", "unknown_parameter", "extra_forbidden"})
+_CALLER_CODES: Final = re.compile(r"_type$|_above_|_below_|_parsing|than_equal|too_long|too_short|missing")
+"""Codes of values that no provider takes."""
+
+_VALUE_CODES: Final = frozenset({"unsupported_value", "invalid_value", "literal_error", "enum"})
 _SUPPORTED: Final = re.compile(
     r"(?:supported values are|must be(?: one of)?|input should be):?([^.\]]{1,200})", re.IGNORECASE
 )
@@ -93,10 +108,11 @@ def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[Ref
     if limited is not None:
         return [limited]
     found: dict[str, RefusedField] = {}
-    for path in _paths(answer, sentence):
+    is_any = _is_any(answer, sentence)
+    for path in _paths(answer, sentence) if is_any is not None else ():
         name = field_of(path)
         if name not in found and has_field(body, name):
-            field = _refused(name, sentence, body)
+            field = _refused(name, sentence, body, is_any=is_any is True)
             if field is not None:
                 found[name] = field
         if len(found) >= MAX_FIELDS:
@@ -121,12 +137,29 @@ def field_of(path: str) -> str:
     return name if parts[0] in {"body", "parameter", "generation_config"} else ""
 
 
-def _refused(name: str, sentence: str, body: Mapping[str, Any]) -> RefusedField | None:
+def _is_any(answer: object, sentence: str) -> bool | None:
+    """Return whether a refusal is about a field with any value; None if it says neither.
+
+    A value of a wrong type or size is the caller's own error, which they are told.
+    """
+    outer = as_mapping(answer[0] if isinstance(answer, list) and answer else answer)
+    details = [as_mapping(item).get("type") for item in _details(outer)]
+    codes = {code for code in (as_mapping(outer.get("error")).get("code"), *details) if isinstance(code, str)}
+    if any(map(_CALLER_CODES.search, codes)):
+        return None
+    if codes & _VALUE_CODES or (_VALUE.search(sentence) and not codes & _UNSUPPORTED_CODES):
+        return False
+    if codes & _UNSUPPORTED_CODES or _UNSUPPORTED.search(sentence) or _violations(outer):
+        return True
+    return None
+
+
+def _refused(name: str, sentence: str, body: Mapping[str, Any], *, is_any: bool) -> RefusedField | None:
     if name in LIMITS:
         other = "max_tokens" if name == "max_completion_tokens" else "max_completion_tokens"
-        is_renamed = name != "max_output_tokens" and other not in body
+        is_renamed = is_any and name != "max_output_tokens" and other not in body
         return RefusedField(name, rename=other) if is_renamed else None
-    value = value_key(body.get(name)) if name in body and _VALUE_ONLY.search(sentence) else None
+    value = None if is_any or name not in body else value_key(body[name])
     if name in WORDS and value is not None:
         word = _supported_word(sentence, body[name])
         if word:
@@ -145,7 +178,9 @@ def _supported_word(sentence: str, given: object) -> str:
 
 def _limited(sentence: str, body: Mapping[str, Any]) -> RefusedField | None:
     """Return the clamp for a sentence about the longest answer."""
-    if not ("token" in sentence and _LIMIT_FIELD.search(sentence)):
+    # A limit by the rest of the context holds for this request only.
+    is_about_answers = "token" in sentence and "context" not in sentence.lower()
+    if not (is_about_answers and _LIMIT_FIELD.search(sentence)):
         return None
     name = next((known for known in LIMITS if type(body.get(known)) is int), "")
     match = _LIMIT.search(sentence)
@@ -161,16 +196,28 @@ def _paths(answer: object, sentence: str) -> Iterator[str]:
     for error in (inner, outer):
         if isinstance(error.get("param"), str):
             yield error["param"]
-    details = [outer.get("detail"), as_mapping(outer.get("message")).get("detail"), inner.get("detail")]
-    for detail in (item for items in details for item in as_sequence(items)):
+    for detail in _details(outer):
         where = as_sequence(as_mapping(detail).get("loc"))
         if where:
             yield ".".join(map(str, where[:20]))
-    for detail in as_sequence(inner.get("details")):
-        for violation in as_sequence(as_mapping(detail).get("fieldViolations")):
-            name = as_mapping(violation).get("field")
-            if isinstance(name, str):
-                yield name
+    yield from _violations(outer)
     for pattern in _NAMES:
         for match in pattern.finditer(sentence):
             yield match[match.lastindex or 1]
+
+
+def _details(outer: Mapping[str, Any]) -> list[Any]:
+    """Return the details of Mistral and of servers that check as it does."""
+    inner = as_mapping(outer.get("error"))
+    lists = [outer.get("detail"), as_mapping(outer.get("message")).get("detail"), inner.get("detail")]
+    return [item for items in lists for item in as_sequence(items)[:MAX_FIELDS]]
+
+
+def _violations(outer: Mapping[str, Any]) -> list[str]:
+    """Return the fields of the violations of Gemini."""
+    return [
+        field
+        for detail in as_sequence(as_mapping(outer.get("error")).get("details"))[:MAX_FIELDS]
+        for violation in as_sequence(as_mapping(detail).get("fieldViolations"))[:MAX_FIELDS]
+        if isinstance(field := as_mapping(violation).get("field"), str)
+    ]

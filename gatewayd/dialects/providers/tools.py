@@ -5,6 +5,7 @@ from typing import Any
 
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
+from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.reasoning_wish import effective_effort
 from gatewayd.dialects.providers.rules import TOOL_FIELDS, Rules
 from gatewayd.dialects.providers.schemas import is_strict_schema
@@ -97,7 +98,7 @@ def _rest_for_tools(body: Body, rules: Rules, warnings: list[str]) -> None:
         return
     body["reasoning_effort"] = "none"
     warnings.append(
-        f"changed reasoning_effort from {effort!r:.20} to 'none': {rules.title} takes tools only so"
+        f"changed reasoning_effort from {quoted(effort)} to 'none': {rules.title} takes tools only so"
     )
 
 

@@ -1,6 +1,6 @@
 """Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,7 +16,7 @@ from gatewayd.upstream.http.client import TransportError, UpstreamClient, Upstre
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.key_ring import KeyedClient
-from gatewayd.upstream.sources.refusals import ChangedRequest, RefusalMemory
+from gatewayd.upstream.sources.refusals import MAX_RETRIES, ChangedRequest, RefusalMemory
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
@@ -171,7 +171,7 @@ class ProviderClient:
         """Send a request and return the answer; a refusal raises.
 
         With `learns` a request goes without the harmless fields that its model refused lately. If the
-        provider refuses another one, the request is sent once more without it.
+        provider refuses another one, the request is sent again without it.
         """
         learns = learns and body is not None
         if learns and body is not None and self._refusals.has_learnt:
@@ -180,13 +180,24 @@ class ProviderClient:
         if 200 <= response.status < 300:
             return response
         refusal = await self._read_refusal(response)
-        again = self._refusals.learn(path, body, response.status, refusal) if learns and body else None
-        if again is not None:
-            response = await self._send(method, path, self._told(again, context), context, headers)
+        changes: list[ChangedRequest] = []
+        while learns and body is not None and len(changes) < MAX_RETRIES:
+            again = self._refusals.answer(path, body, response.status, refusal)
+            if again is None:
+                break
+            changes.append(again)
+            body = again.body
+            response = await self._send(method, path, body, context, headers)
             if 200 <= response.status < 300:
+                self._remember(path, changes, context)
                 return response
             refusal = await self._read_refusal(response)
         raise self._refused(response, refusal, native)
+
+    def _remember(self, path: str, changes: Sequence[ChangedRequest], context: CallContext | None) -> None:
+        for changed in changes:
+            self._refusals.remember(path, changed)
+            self._told(changed, context)
 
     def _told(self, changed: ChangedRequest, context: CallContext | None) -> Mapping[str, Any]:
         """Return a changed request, and add its sentences to the warnings."""

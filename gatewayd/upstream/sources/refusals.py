@@ -23,6 +23,9 @@ MAX_LEARNT_MODELS: Final = 1_000
 MAX_LEARNT_FIELDS: Final = 32
 """Maximum number of remembered refusals of a model; the oldest is forgotten."""
 
+MAX_RETRIES: Final = 3
+"""Maximum number of times that a request is sent again, each time without another field."""
+
 REFUSED_STATUSES: Final = frozenset({400, 422})
 """Statuses of a refusal that may name a field."""
 
@@ -32,10 +35,11 @@ ADAPTED_PATHS: Final = ("/chat/completions", "/responses", "/messages", "/api/ch
 
 @dataclass(frozen=True, slots=True)
 class ChangedRequest:
-    """A request after the remembered refusals, with a sentence for each change."""
+    """A request without refused fields, with a sentence for each change."""
 
     body: Mapping[str, Any]
     sentences: tuple[str, ...] = ()
+    fields: tuple[RefusedField, ...] = ()
 
 
 class RefusalMemory:
@@ -68,21 +72,26 @@ class RefusalMemory:
             del self._learnt[model]
         return self._change(body, [field for field, _ in known.values()])
 
-    def learn(self, path: str, body: Mapping[str, Any], status: int, refusal: bytes) -> ChangedRequest | None:
-        """Return the request to send once more after a refusal, and remember why; None if there is none."""
+    def answer(
+        self, path: str, body: Mapping[str, Any], status: int, refusal: bytes
+    ) -> ChangedRequest | None:
+        """Return the request to send once more after a refusal; None if there is none."""
         if status not in REFUSED_STATUSES or not _is_adapted(path):
             return None
         fields = read_refusal(_json_in(refusal), refusal[:65_536].decode("utf-8", "replace"), body)
-        if not fields:
-            return None
         changed = self._change(body, fields)
-        if not changed.sentences:
-            return None
-        model = _model_of(path, body)
+        return changed if changed.sentences else None
+
+    def remember(self, path: str, changed: ChangedRequest) -> None:
+        """Remember the fields of a request that was accepted without them.
+
+        A refusal is not remembered before: its sentence may quote the request of its caller, and name a field
+        that the provider takes.
+        """
+        model, until = _model_of(path, changed.body), self._clock() + LEARNT_SECONDS
         known = self._learnt.setdefault(model, OrderedDict())
         self._learnt.move_to_end(model)
-        until = self._clock() + LEARNT_SECONDS
-        for field in fields:
+        for field in changed.fields:
             known[(field.name, field.value)] = (field, until)
         while len(known) > MAX_LEARNT_FIELDS:
             known.popitem(last=False)
@@ -92,12 +101,11 @@ class RefusalMemory:
             log.warning(
                 "request sent again: %s", sentence, extra={"source": self._provider, "model": f"{model:.256}"}
             )
-        return changed
 
     def _change(self, body: Mapping[str, Any], fields: list[RefusedField]) -> ChangedRequest:
         changed = dict(body)
-        sentences = tuple(self._tell(field) for field in fields if change_field(changed, field))
-        return ChangedRequest(changed, sentences) if sentences else ChangedRequest(body)
+        done = tuple(field for field in fields if change_field(changed, field))
+        return ChangedRequest(changed, tuple(map(self._tell, done)), done) if done else ChangedRequest(body)
 
     def _tell(self, field: RefusedField) -> str:
         reason = f"provider {self._provider!r} refused it"

@@ -67,6 +67,15 @@ def google(message: str, **more: object) -> list:
             ),
             "store seed",
         ),
+        (
+            openai_error("'temperature' must be one of 1", param="temperature", code="invalid_value"),
+            "temperature",
+        ),
+        # What the caller got wrong is their error.
+        (openai_error("Invalid type for 'seed'", param="seed", code="invalid_type"), ""),
+        (openai_error("Unsupported", param="seed", code="integer_above_max_value"), ""),
+        (openai_error("too large", param="temperature"), ""),
+        ({"detail": [{"type": "int_parsing", "loc": ["body", "seed"], "msg": "unsupported"}]}, ""),
         (google("bad", details=[{"fieldViolations": [{"field": "seed", "description": "x"}]}]), "seed"),
         (
             {"code": "invalid-argument", "error": "Model m does not support parameter presencePenalty."},
@@ -120,6 +129,18 @@ def test_the_limit_of_a_refusal(sentence: str, limit: int) -> None:
         assert change_field(body, found[0])
         assert body["max_tokens"] == limit
         assert not change_field(body, found[0])
+
+
+def test_a_limit_by_the_context_holds_for_one_request() -> None:
+    text = "max_tokens is too large: 100000. This model's maximum context length is 4096 tokens"
+    assert read_refusal(openai_error(text, param="max_tokens"), "", BODY) == []
+
+
+def test_a_refused_value_is_that_value_only() -> None:
+    text = "invalid temperature: only 1 is allowed for this model"
+    (field,) = read_refusal(openai_error(text), "", BODY)
+    assert not change_field({"temperature": 1}, field)
+    assert change_field({"temperature": 0.5}, field)
 
 
 def test_a_limit_is_renamed_and_never_left_out() -> None:

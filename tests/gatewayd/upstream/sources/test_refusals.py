@@ -14,6 +14,7 @@ from gatewayd.upstream.sources.refusals import (
     LEARNT_SECONDS,
     MAX_LEARNT_FIELDS,
     MAX_LEARNT_MODELS,
+    MAX_RETRIES,
     RefusalMemory,
 )
 from tests.fakes.providers.strict.base import Body, StrictProvider, StrictRefusalError, openai_error
@@ -47,8 +48,10 @@ def test_what_was_refused_is_left_out_for_an_hour_for_that_model_only() -> None:
     clock = Clock()
     memory = RefusalMemory("acme", clock)
     assert memory.apply(PATH, BODY).body is BODY
-    again = memory.learn(PATH, BODY, 400, refusal_of("seed"))
+    again = memory.answer(PATH, BODY, 400, refusal_of("seed"))
     assert again is not None
+    assert not memory.has_learnt
+    memory.remember(PATH, again)
     assert again.body == {name: value for name, value in BODY.items() if name != "seed"}
     assert again.sentences == ("left out seed: provider 'acme' refused it",)
     clock.now = LEARNT_SECONDS - 1
@@ -64,27 +67,32 @@ def test_what_was_refused_is_left_out_for_an_hour_for_that_model_only() -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
 def test_other_statuses_teach_nothing(status: int) -> None:
-    assert RefusalMemory("acme").learn(PATH, BODY, status, refusal_of("seed")) is None
+    assert RefusalMemory("acme").answer(PATH, BODY, status, refusal_of("seed")) is None
 
 
 @pytest.mark.parametrize(
     "refusal", [b"", b"\xff", b"{", b"null", refusal_of("messages"), refusal_of("top_k")]
 )
 def test_refusals_without_a_harmless_field_teach_nothing(refusal: bytes) -> None:
-    assert RefusalMemory("acme").learn(PATH, BODY, 400, refusal) is None
+    assert RefusalMemory("acme").answer(PATH, BODY, 400, refusal) is None
 
 
 def test_the_memory_is_bounded() -> None:
     memory = RefusalMemory("acme")
+
+    def learn(body: Body, refusal: bytes) -> None:
+        again = memory.answer(PATH, body, 400, refusal)
+        assert again is not None
+        memory.remember(PATH, again)
+
     for number in range(MAX_LEARNT_MODELS + 5):
-        memory.learn(PATH, {**BODY, "model": f"m{number}"}, 400, refusal_of("seed"))
+        learn({**BODY, "model": f"m{number}"}, refusal_of("seed"))
     assert memory.apply(PATH, {**BODY, "model": "m0"}).sentences == ()
     assert memory.apply(PATH, {**BODY, "model": f"m{MAX_LEARNT_MODELS}"}).sentences != ()
     text = "Unsupported value: 'temperature' does not support {} with this model."
     for number in range(MAX_LEARNT_FIELDS + 5):
         body = {**BODY, "temperature": number}
-        refused = orjson.dumps(openai_error(text.format(number), param="temperature"))
-        assert memory.learn(PATH, body, 400, refused) is not None
+        learn(body, orjson.dumps(openai_error(text.format(number), param="temperature")))
     assert memory.apply(PATH, {**BODY, "temperature": 0}).sentences == ()
     assert memory.apply(PATH, {**BODY, "temperature": MAX_LEARNT_FIELDS}).sentences != ()
 
@@ -109,25 +117,49 @@ async def test_a_request_is_sent_once_more(is_stream: bool, caplog: pytest.LogCa
     ]
 
 
-async def test_a_request_is_sent_only_once_more(fake) -> None:
-    fake.script(
-        *(
-            json_reply(openai_error(f"Unrecognized request argument supplied: {name}"), 400)
-            for name in ("seed", "user")
-        )
-    )
+async def test_a_request_is_sent_again_for_a_few_fields(fake) -> None:
+    names = ("seed", "user", "store", "metadata")
+    fake.script(*(json_reply(orjson.loads(refusal_of(name)), 400) for name in names))
     source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url))
-    with pytest.raises(GatewayError, match="supplied: user"):
-        await source.complete(dict(BODY), MODEL, CallContext("r1", "u1"))
-    context = CallContext("r2", "u1")
-    await source.complete(dict(BODY), MODEL, context)
+    body = {**BODY, "store": False, "metadata": {}}
+    context = CallContext("r1", "u1")
+    with pytest.raises(GatewayError, match="supplied: metadata"):
+        await source.complete(dict(body), MODEL, context)
+    assert len(fake.requests) == 1 + MAX_RETRIES
+    assert context.warnings == []
+    fake.script(*(json_reply(orjson.loads(refusal_of(name)), 400) for name in names[:2]))
+    await source.complete(dict(body), MODEL, context)
+    await source.complete(dict(body), MODEL, context)
     await source.close()
-    assert [set(request.json) & {"seed", "user"} for request in fake.requests] == [
-        {"seed", "user"},
-        {"user"},
-        {"user"},
+    assert [set(names) & request.json.keys() for request in fake.requests[4:]] == [
+        set(names),
+        set(names) - {"seed"},
+        set(names) - {"seed", "user"},
+        set(names) - {"seed", "user"},
     ]
-    assert len(context.warnings) == 1
+    assert len(context.warnings) == 4
+
+
+async def test_a_refusal_that_quotes_its_caller_teaches_nothing() -> None:
+    """What a caller makes a provider say has no effect on others."""
+
+    def refuse_word(body: Body) -> None:
+        if "Unsupported" in str(body["messages"]):
+            text = f"the prompt was rejected: {body['messages'][0]['content']}"
+            raise StrictRefusalError(400, openai_error(text))
+
+    async with StrictProvider(refuse_word) as provider:
+        source = open_source(ProviderConfig("acme", SourceKind.OPENAI, provider.base_url))
+        content = "Unsupported parameter: 'seed' is not supported with this model."
+        with pytest.raises(GatewayError):
+            await source.complete(
+                {**BODY, "messages": [{"role": "user", "content": content}]}, MODEL, CallContext("r1", "u2")
+            )
+        context = CallContext("r2", "u1")
+        await source.complete(dict(BODY), MODEL, context)
+        await source.close()
+    assert provider.answered[-1]["seed"] == 3
+    assert context.warnings == []
 
 
 async def test_responses_and_converted_messages_learn_and_native_messages_do_not(fake) -> None:
