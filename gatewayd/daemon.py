@@ -165,6 +165,10 @@ class Daemon:
             _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.response_ids.prune),
         )
         tasks.spawn(
+            "expired responses",
+            _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.responses.prune),
+        )
+        tasks.spawn(
             "free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.services.database.forget).look)
         )
         tasks.spawn("documents", gateway.services.documents.start())

@@ -59,7 +59,7 @@ from tests.fakes.providers.noted_json import note
 from tests.write_provider_rules import update as with_provider_rules
 
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
-TAGS = {"chat", "embeddings", "forwarding", "models", "runtime"}
+TAGS = {"chat", "embeddings", "forwarding", "models", "responses", "runtime"}
 
 NAMES = {
     "the gateway's own fields": openai.OWN_FIELDS,
@@ -210,7 +210,7 @@ def test_every_path_that_reaches_a_model_has_its_row() -> None:
             continue
         named = re.sub(r"/tasks/\w+/", "/tasks/TASK/", path).replace("{id}", "ID")
         for base in BASES if not path.endswith("/messages") else ():
-            named = re.sub(rf"^{base}/(?=(chat/)?completions$|responses$|embeddings$)", "BASE/", named)
+            named = re.sub(rf"^{base}/(?=(chat/)?completions$|responses(/\w+)?$|embeddings$)", "BASE/", named)
         decided[named] = [path_of_model.prompt, path_of_model.documents, path_of_model.filters]
     assert {name: said for name, *said in rows("model paths")} == decided
 

@@ -60,7 +60,7 @@ SECTIONS: Final = (
     ),
     Section(
         "Chat completions",
-        frozenset({"chat", "embeddings", "forwarding"}),
+        frozenset({"chat", "embeddings", "forwarding", "responses"}),
         "The bodies are those of the OpenAI API. gatewayd-dialects(7) lists their fields.",
     ),
     Section(

@@ -128,7 +128,9 @@ async def open_services(
     )
     pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
     room = DescriptorBudget(public_descriptor_limits(pool_size), concurrency_rules(settings))
-    answering = make_answer_services(catalog, pipeline, live, extensions, tasks, room, documents.files)
+    answering = make_answer_services(
+        catalog, pipeline, live, extensions, tasks, room, documents.files, settings
+    )
     answering.runs.configure(run_options(settings))
     services = GatewayServices(
         settings=settings,

@@ -12,6 +12,7 @@ from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
+from gatewayd.assembly.response_routes import public_response_rows
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.catalog.runtimes import ModelRuntimes
@@ -63,7 +64,6 @@ from gatewayd.http.public.administration.status import StatusRoutes, StatusServi
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
-from gatewayd.http.public.completions.passthrough import ForwardingRoutes
 from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.events import EventRoutes, EventServices
@@ -84,7 +84,6 @@ from gatewayd.http.web.routes import PageRoutes
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.functions.model_actions import ModelActions
-from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.token_counts import TokenCounts
 from gatewayd.settings import Settings
 
@@ -265,14 +264,13 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
     conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
     inputs = InputFilters(services.catalog, filters)
     counts = TokenCounts(services.catalog, inputs, count_locally)
-    forwarding = RequestForwarder(services.catalog, filters, services.answering.response_ids)
     return [
         *HealthRoutes(services.health, config, __version__).routes(),
         *PublicModelRoutes(services.catalog, ModelActions(services.extensions.registry)).routes(),
         *ChatRoutes(services.answering.runs, body_limit=limit, streams=streams).routes(),
         *MessageRoutes(services.pipeline, counts, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
-        *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
+        *public_response_rows(services, streams),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass
 
+from gatewayd.assembly.accounts import signing_secret
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.catalog.service import Catalog
+from gatewayd.dialects.responses.sealed import SEAL_USE
+from gatewayd.encryption import TextCipher
 from gatewayd.pipeline.interfaces import RunLimiter
 from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive
 from gatewayd.pipeline.responses.ids import ResponseIds
 from gatewayd.pipeline.runs.control import TaskControl
 from gatewayd.pipeline.runs.executor import RunServices
@@ -19,17 +23,20 @@ from gatewayd.pipeline.tasks.background import BackgroundWork
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.settings import Settings
 from gatewayd.storage.responses.ids import TortoiseResponseIds
+from gatewayd.storage.responses.stored import TortoiseResponses
 from gatewayd.tasks import TaskRegistry
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerServices:
-    """Runs, their control, the models of their tasks, and the ids of responses."""
+    """Runs, their control, the models of their tasks, and the stored responses with their ids."""
 
     runs: RunService
     stopping: TaskControl
     models: TaskModels
     response_ids: ResponseIds
+    responses: ResponseArchive
+    response_cipher: TextCipher
 
 
 def make_answer_services(
@@ -40,6 +47,7 @@ def make_answer_services(
     tasks: TaskRegistry,
     room: RunLimiter,
     files: PictureSource,
+    settings: Settings,
 ) -> AnswerServices:
     """Return the services; `RunService.configure` gives them their options."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
@@ -67,7 +75,14 @@ def make_answer_services(
         stopping=TaskControl(tasks, chats),
         models=models,
         response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),
+        responses=ResponseArchive(TortoiseResponses(), archive_bounds(settings)),
+        response_cipher=TextCipher(signing_secret(settings).encode(), SEAL_USE),
     )
+
+
+def archive_bounds(settings: Settings) -> ArchiveBounds:
+    """Return the bounds of stored responses from the settings."""
+    return ArchiveBounds(int(settings.stored_response_lifetime), int(settings.stored_response_limit))
 
 
 def run_options(settings: Settings) -> RunOptions:

@@ -272,6 +272,25 @@ class ForwardingSource(Protocol):
         ...
 
 
+class ResponsesSupport(StrEnum):
+    """What a source has of the Responses protocol, as far as its address tells."""
+
+    # It may have the endpoint; it may lack tools of newer types.
+    PERHAPS = "perhaps"
+    # It has the endpoint, with tools of all types.
+    FULL = "full"
+
+
+@runtime_checkable
+class ResponsesSource(ForwardingSource, Protocol):
+    """A source that may answer requests of the Responses protocol itself."""
+
+    @property
+    def responses_support(self) -> ResponsesSupport:
+        """What it has of the protocol."""
+        ...
+
+
 @runtime_checkable
 class RuntimeSource(ForwardingSource, Protocol):
     """A local model runtime whose native API is passed through (gatewayd-dialects(7), RUNTIMES).

@@ -306,6 +306,20 @@ class Settings(
         ge=1024,
         le=2**30,
     )
+    stored_response_lifetime: types.Seconds = setting(
+        restart(LIMITS),
+        604_800.0,
+        "Time that a response of the Responses protocol is kept after its last use; with 0 none is kept.",
+        ge=0,
+        le=10 * 366 * 86_400,
+    )
+    stored_response_limit: types.Size = setting(
+        restart(LIMITS),
+        ByteSize(32 * 2**20),
+        "Maximum size of the stored responses of one user, with their input; the oldest ones give way.",
+        ge=1024,
+        le=2**40,
+    )
     drain_timeout: types.Seconds = setting(
         reload(LIMITS),
         30.0,

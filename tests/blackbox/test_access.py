@@ -12,7 +12,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.http.openapi import POLICY
 from gatewayd.http.routes import RouteAccess
 from tests.fakes.daemons.role_site import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
-from tests.fakes.http.samples import SAMPLES
+from tests.fakes.http.samples import SAMPLES, STORED_RESPONSES
 from tests.fakes.http.samples_chats import (
     CHATS,
     EVENTS,
@@ -61,6 +61,7 @@ OWN_TESTS = {
     ("HEAD", "/ollama/api/blobs/{digest}"),
     UPLOAD,
     *BYTES,
+    *STORED_RESPONSES,
     *OWN_SAMPLES,
     *LISTENING,
 }

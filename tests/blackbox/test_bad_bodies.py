@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gatewayd.http.routes import BASES
 from tests.fakes.daemons.bad_input_site import (
     AUTHS,
     BODY_LIMIT,
@@ -49,6 +50,7 @@ UNREADABLE: dict[str, bytes] = {
 }
 # These rows read no body: whatever comes is ignored.
 BODILESS = {
+    *(f"{base}/responses/{{id}}/cancel" for base in BASES),
     f"{AUTHS}/signout",
     f"{AUTHS}/sessions/end_others",
     "/api/v1/models/model/toggle",
@@ -93,7 +95,10 @@ TEXTS = {
 }
 """These rows take whole texts, trees and chats: megabytes, too much to send each of them here."""
 
-LARGE = ("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens", "/event")
+LARGE = (
+    *("/completions", "/responses", "/input_tokens", "/compact", "/embeddings", "/message", "/messages"),
+    *("/count_tokens", "/event"),
+)
 LARGE_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/")
 
 

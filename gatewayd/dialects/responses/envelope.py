@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.completions.json_access import as_count, as_mapping
-from gatewayd.completions.provider_errors import OVERFLOW, QUOTA, QUOTA_CODES
 from gatewayd.completions.records import Body
+from gatewayd.completions.refusal_reasons import RefusalReason, reason_of, told_code
 from gatewayd.dialects.token_estimate import length_tokens
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ids import NewId
@@ -32,12 +32,6 @@ INCOMPLETE_REASONS: Final = {
     "refusal": "content_filter",
 }
 """Reason of an incomplete response for each finish reason; all others complete it."""
-
-FAILURE_CODES: Final = frozenset(
-    {OVERFLOW, "cyber_policy", "bio_policy", "content_policy_violation", "invalid_prompt", "slow_down"}
-    | {"rate_limit_exceeded", "server_is_overloaded", "usage_not_included", "vector_store_timeout"}
-)
-"""Codes of providers that clients tell apart in a failed response."""
 
 _KIND_CODES: Final = {
     ErrorKind.RATE_LIMITED: "rate_limit_exceeded",
@@ -131,13 +125,16 @@ def render_usage(usage: Mapping[str, Any], input_tokens: int, characters: int) -
 
 def failure_of(error: GatewayError) -> Body:
     """Return the `error` of a failed response; clients decide by its code whether to try again."""
-    code = error.provider_code or error.code or ""
-    if code in QUOTA_CODES:
-        code = QUOTA
-    elif code not in FAILURE_CODES:
+    given = error.provider_code or error.code
+    reason = reason_of(given)
+    if reason is RefusalReason.NO_CREDIT:
+        code = reason.value
+    elif reason is None or reason is RefusalReason.KEY:
         code = _KIND_CODES.get(error.kind, "server_error")
+    else:
+        code = told_code(reason, given)
     message = error.message
-    if error.retry_after is not None and code == "rate_limit_exceeded":
+    if error.retry_after is not None and code == RefusalReason.RATE_LIMITED:
         message = f"{message} (try again in {error.retry_after}s)"
     return {"code": code, "message": message}
 

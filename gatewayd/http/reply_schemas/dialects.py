@@ -48,6 +48,52 @@ def token_count() -> dict[str, Any]:
     return record(input_tokens=INTEGER)
 
 
+def response_answer() -> dict[str, Any]:
+    """Return the schema of a response of the Responses protocol."""
+    known = record(
+        {"output": listed(OBJECT), "usage": {"type": ["object", "null"]}, "sources": listed(ANYTHING)},
+        id=TEXT,
+        object={"const": "response"},
+        created_at=NUMBER,
+        model=TEXT,
+    )
+    return {**known, "additionalProperties": True}
+
+
+def response_items() -> dict[str, Any]:
+    """Return the schema of a page of input items."""
+    return record(
+        object={"const": "list"},
+        data=listed(OBJECT),
+        first_id=TEXT_OR_NULL,
+        last_id=TEXT_OR_NULL,
+        has_more=BOOLEAN,
+    )
+
+
+def response_deletion() -> dict[str, Any]:
+    """Return the schema of the deletion of a response."""
+    return {**record(id=TEXT, object=TEXT, deleted=BOOLEAN), "additionalProperties": True}
+
+
+def response_token_count() -> dict[str, Any]:
+    """Return the schema of a token count of a Responses request."""
+    known = record(object={"const": "response.input_tokens"}, input_tokens=INTEGER)
+    return {**known, "additionalProperties": True}
+
+
+def response_compaction() -> dict[str, Any]:
+    """Return the schema of a shortened conversation."""
+    known = record(
+        id=TEXT,
+        object={"const": "response.compaction"},
+        created_at=NUMBER,
+        output=listed(OBJECT),
+        usage=OBJECT,
+    )
+    return {**known, "additionalProperties": True}
+
+
 def messages_answer() -> dict[str, Any]:
     """Return the schema of an answer of the messages dialect."""
     known = record(

@@ -1,7 +1,7 @@
 """Early start of a stream, with keep-alives, while its answer is still awaited."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -15,7 +15,7 @@ from gatewayd.tasks import TaskRegistry
 class EarlyHead:
     """Context manager around the wait for an answer, which begins the stream after `seconds`.
 
-    `reply` is the begun stream, None while nothing was sent. `ping` is the keep-alive, sent every `pause`
+    `reply` is the begun stream, None while nothing was sent. `ping` makes the keep-alive, sent every `pause`
     seconds. Without `seconds` nothing is sent. An answer in time only costs a timer.
     """
 
@@ -23,7 +23,7 @@ class EarlyHead:
         self,
         request: web.Request,
         tasks: TaskRegistry,
-        ping: bytes,
+        ping: Callable[[], bytes],
         headers: Mapping[str, str],
         *,
         seconds: float | None,
@@ -63,7 +63,7 @@ class EarlyHead:
         try:
             while not over.is_set():
                 self.reply = self.reply or await open_stream(self._request, self._headers)
-                await send_frames(self._request, self.reply, self._ping)
+                await send_frames(self._request, self.reply, self._ping())
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), self._pause)
         except ConnectionError:

@@ -25,6 +25,9 @@ KEEP_ALIVE_FRAME: Final = b": keep-alive\n\n"
 
 Asked = TypeVar("Asked")
 
+Ending = Callable[[], Awaitable[bytes]]
+"""Returns the last frames of a stream."""
+
 
 class StreamOpening(Protocol):
     """The part of a dialect that a stream needs before its answer; `content_type` is None for events."""
@@ -126,7 +129,7 @@ class AnswerStreams:
         """
         headers = {} if edge.content_type is None else {"Content-Type": edge.content_type}
         early = EarlyHead(
-            request, self._beats, edge.ping(), headers, seconds=self._head_seconds, pause=self._seconds
+            request, self._beats, edge.ping, headers, seconds=self._head_seconds, pause=self._seconds
         )
         try:
             with early:
@@ -174,8 +177,12 @@ class AnswerStreams:
         headers: Mapping[str, str],
         first: bytes = b"",
         begun: web.StreamResponse | None = None,
+        ending: Ending | None = None,
     ) -> web.StreamResponse:
-        """Write `first`, then a frame for each chunk; the source is always released."""
+        """Write `first`, a frame for each chunk, and the frames of `ending`; the source is always released.
+
+        `ending` is awaited once the answer is complete.
+        """
         async with aclosing(chunks):
             reply = begun or await open_stream(request, headers)
             try:
@@ -192,6 +199,8 @@ class AnswerStreams:
                 await send_frames(request, reply, frames.fail(error))
             else:
                 await send_frames(request, reply, frames.finish())
+                if ending is not None:
+                    await send_frames(request, reply, await ending())
             await reply.write_eof()
         return reply
 

@@ -1,7 +1,7 @@
 """Access control for the ids of the Responses protocol: only the recipient of an id may use it."""
 
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
@@ -151,12 +151,21 @@ class ResponseIds:
 class RememberedAnswer(PassedAnswer):
     """A `catalog.interfaces.ForwardedAnswer` whose ids are remembered before its last bytes pass.
 
+    `note` gets the first id, that of the response.
+
     The bytes are unchanged, and pass even if the ids cannot be remembered, which is logged. The ids of an
     unstreamed reply over 32 MiB are not remembered.
     """
 
-    def __init__(self, answer: ForwardedAnswer, known: ResponseIds, recipient: ResponseRecipient) -> None:
+    def __init__(
+        self,
+        answer: ForwardedAnswer,
+        known: ResponseIds,
+        recipient: ResponseRecipient,
+        note: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
         super().__init__(answer)
+        self._note = note
         self._known = known
         self._recipient = recipient
         self._given: dict[str, None] = {}
@@ -205,6 +214,9 @@ class RememberedAnswer(PassedAnswer):
 
     async def _remember(self) -> None:
         given, self._given = self._given, {}
+        if given and self._note is not None:
+            note, self._note = self._note, None
+            await note(next(iter(given)))
         try:
             await self._known.remember(given, self._recipient)
         except GatewayError as error:

@@ -3,7 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, PreparingSource
+from gatewayd.catalog.interfaces import (
+    CallContext,
+    ForwardedAnswer,
+    PreparingSource,
+    ResponsesSupport,
+)
 from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
 from gatewayd.completions.json_access import as_text
@@ -46,6 +51,11 @@ class OpenAiSource(PreparingSource):
     def model_prefix(self) -> str:
         """Prefix that the ids of callers have before the provider's own ids."""
         return self._config.prefix
+
+    @property
+    def responses_support(self) -> ResponsesSupport:
+        """What the provider has of the Responses protocol, by its maker."""
+        return ResponsesSupport.FULL if self._has_responses else ResponsesSupport.PERHAPS
 
     async def list_models(self) -> Sequence[Model]:
         """Fetch the models of the provider, see `find_listed`."""

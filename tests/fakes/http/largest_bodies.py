@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from gatewayctl.wire.endpoint import NoBody
 from gatewayctl.wire.routes import ADD_FILE, ENDPOINTS
+from gatewayd.http.routes import BASES
 from gatewayd.json_decoder import MAX_TEXT_BYTES
 from tests.fakes.daemons.bad_input_site import AUTHS, CHATS, RUNTIME, SCIM
 
@@ -64,13 +65,17 @@ FEW_VALUES = (
 )
 """Rows that take long texts, and no more values than the small ones."""
 
-MODEL_ROWS = ("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens", "/event")
+MODEL_ROWS = (
+    *("/completions", "/responses", "/input_tokens", "/compact", "/embeddings", "/message", "/messages"),
+    *("/count_tokens", "/event"),
+)
 MODEL_ROWS_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/calls/")
 
 SIGN_OUT = f"{AUTHS}/signout"
 PASSWORD = f"{AUTHS}/update/password"
 
 BODILESS = {
+    *(f"{base}/responses/{{id}}/cancel" for base in BASES),
     "/api/tasks/chat/{chat_id}/stop",
     "/api/tasks/stop/{task_id}",
     "/api/v1/auths/sessions/end_others",

@@ -48,8 +48,20 @@ ASKED: dict[str, Any] = {
     "/embeddings": {"input": "hi"},
     "/completions": {"prompt": "hi"},
     "/responses": {"input": "hi"},
+    "/responses/input_tokens": {"input": "hi"},
+    "/responses/compact": {"input": "hi"},
 }
 """What is asked for below each base address, but for the model."""
+
+STORED_RESPONSES = {
+    (method, f"{base}/responses{path}")
+    for base in BASES
+    for method, path in (
+        *(("GET", ""), ("GET", "/{id}"), ("DELETE", "/{id}"), ("POST", "/{id}/cancel")),
+        ("GET", "/{id}/input_items"),
+    )
+}
+"""The rows of stored responses, of which each is its owner's alone, and that of a refused WebSocket."""
 
 RUNTIME_ASKED: dict[str, Any] = {
     "/api/chat": {"messages": TURNS},

@@ -32,7 +32,6 @@ class ModelPath:
 
 
 CHAT = ModelPath(Decision.APPLIES, Decision.APPLIES, Decision.APPLIES)
-RESPONSES = ModelPath(Decision.APPLIES, Decision.REFUSES, Decision.APPLIES)
 TEXTS = ModelPath(Decision.REFUSES, Decision.REFUSES, Decision.APPLIES)
 TASK = ModelPath(Decision.APPLIES, Decision.NONE, Decision.APPLIES)
 SHOWN = ModelPath(Decision.NONE, Decision.NONE, Decision.NONE)
@@ -41,7 +40,9 @@ KEPT = ModelPath(Decision.NONE, Decision.NONE, Decision.NONE, is_administration=
 BELOW_BASES = {
     "/chat/completions": CHAT,
     "/completions": TEXTS,
-    "/responses": RESPONSES,
+    "/responses": CHAT,
+    "/responses/input_tokens": CHAT,
+    "/responses/compact": CHAT,
     "/embeddings": TEXTS,
 }
 RUNTIME = {

@@ -84,7 +84,14 @@ class Everything(FakeUpstream):
                 choice = {"index": 0, "text": f"Hello from {model}", "finish_reason": "stop"}
                 return json_reply({"id": "c", "object": "text_completion", "choices": [choice]})
             case "/v1/responses":
-                return json_reply({"id": "r", "object": "response", "output": [], "model": model})
+                return json_reply(
+                    {"id": "r", "object": "response", "created_at": 1, "output": [], "model": model}
+                )
+            case "/v1/responses/input_tokens":
+                return json_reply({"object": "response.input_tokens", "input_tokens": 7})
+            case "/v1/responses/compact":
+                kept = {"object": "response.compaction", "created_at": 1, "output": [], "usage": {}}
+                return json_reply({"id": "r", **kept})
             case "/api/generate":
                 return json_reply({"model": model, "response": f"Hello from {model}", **DONE})
             case _:

@@ -29,11 +29,11 @@ def local_counts(catalog: Catalog) -> TokenCounts:
 
 @asynccontextmanager
 async def three_providers(
-    rows: Callable[[Catalog], Sequence[Route]],
+    rows: Callable[[Catalog], Sequence[Route]], more: Sequence[ModelSource] = ()
 ) -> AsyncIterator[tuple[FakeUpstream, Client]]:
     """Serve routes; the model `m` is there as `acme.m` (OpenAI), `claude.m` (Anthropic), `local.m` (Ollama).
 
-    The credentials are the names of ACTORS; nothing is granted.
+    `more` are further sources. The credentials are the names of ACTORS; nothing is granted.
     """
     tasks = TaskRegistry()
     async with FakeUpstream() as fake:
@@ -41,6 +41,7 @@ async def three_providers(
             open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, prefix="acme.")),
             open_source(ProviderConfig("claude", SourceKind.ANTHROPIC, fake.base_url, prefix="claude.")),
             open_source(ProviderConfig("local", SourceKind.OLLAMA, fake.base_url, prefix="local.")),
+            *more,
         ]
         catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
         catalog.use(sources)

@@ -1,6 +1,6 @@
-"""Routes of legacy completions and the Responses protocol, forwarded to sources that support them."""
+"""Routes of legacy completions, forwarded to sources that support them; sends forwarded answers."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple
@@ -8,7 +8,6 @@ from typing import NamedTuple
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import ForwardedAnswer
-from gatewayd.completions.records import Body
 from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
@@ -18,11 +17,14 @@ from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
-from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, OBJECT, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.passthrough import RequestForwarder
+
+FailureRenderer = Callable[[GatewayError, bytes], bytes]
+"""Renders the failure of a forwarded stream, after the bytes that were sent last."""
 
 
 class ForwardingRoutes:
@@ -39,57 +41,66 @@ class ForwardingRoutes:
     def routes(self) -> Sequence[Route]:
         """Return the rows for each base path."""
         return [
-            row
-            for base in BASES
-            for row in (
-                _row(f"{base}/completions", self.complete, "Complete a text"),
-                _row(f"{base}/responses", self.respond, "Answer a request of the Responses protocol"),
+            Route(
+                "POST",
+                f"{base}/completions",
+                self.complete,
+                RouteAccess.VERIFIED,
+                "Complete a text",
+                dialect=RouteDialect.OPENAI,
+                tag="forwarding",
+                interruptible=True,
+                use=RequestUse.ANSWER,
             )
+            for base in BASES
         ]
 
     @answers(OBJECT, EVENT_STREAM)
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "prompt", ...}` with the answer of the model's source."""
-        return await self._pass_on(request, "/completions")
-
-    @answers(OBJECT, EVENT_STREAM)
-    async def respond(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"model", "input", ...}` with the answer of the model's source."""
-        return await self._pass_on(request, "/responses")
-
-    async def _pass_on(self, request: web.Request, path: str) -> web.StreamResponse:
         asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
-        opening = self._open(path, asked, caller)
+        opening = open_forwarded(self._forwarding.run("/completions", asked, caller), caller)
         if asked.get("stream") is not True:
-            return await _send_opened(request, await opening)
-        return await self._streams.begin(request, opening, OpenAiFrames(), partial(_send_opened, request))
-
-    async def _open(self, path: str, asked: Body, caller: RequestCaller) -> "_Opened":
-        """Return an answer with its first bytes, so that an earlier failure is an error reply."""
-        answer = await self._forwarding.run(path, asked, caller)
-        first: bytes | None = None
-        try:
-            first = await anext(answer, b"")
-        finally:
-            if first is None:
-                await answer.aclose()
-        headers = body.warning_headers(caller.warnings)
-        headers |= answer_headers(caller.reply_headers, RouteDialect.OPENAI)
-        return _Opened(answer, first, headers)
+            return await send_opened(request, await opening)
+        return await self._streams.begin(request, opening, OpenAiFrames(), partial(send_opened, request))
 
 
-class _Opened(NamedTuple):
-    """An answer, its first bytes, and headers: what was left out of the request, limits of the provider."""
+class OpenedAnswer(NamedTuple):
+    """A forwarded answer, its first bytes, and headers: what its request lost, limits of the provider."""
 
     answer: ForwardedAnswer
     first: bytes
     headers: dict[str, str]
 
 
-async def _send_opened(
-    request: web.Request, opened: _Opened, begun: web.StreamResponse | None = None
+async def open_forwarded(asking: Awaitable[ForwardedAnswer], caller: RequestCaller) -> OpenedAnswer:
+    """Return an answer with its first bytes, so that an earlier failure is an error reply.
+
+    `caller` has the warnings about the request, and the headers of the provider.
+    """
+    answer = await asking
+    first: bytes | None = None
+    try:
+        first = await anext(answer, b"")
+    finally:
+        if first is None:
+            await answer.aclose()
+    headers = body.warning_headers(caller.warnings)
+    return OpenedAnswer(answer, first, headers | answer_headers(caller.reply_headers, RouteDialect.OPENAI))
+
+
+async def send_opened(
+    request: web.Request,
+    opened: OpenedAnswer,
+    begun: web.StreamResponse | None = None,
+    *,
+    render_failure: FailureRenderer | None = None,
 ) -> web.StreamResponse:
+    """Send an opened answer, on the stream that a long wait may have begun.
+
+    `render_failure` renders the last frame of a broken stream, by default that of the OpenAI dialect.
+    """
     answer = opened.answer
     async with aclosing(answer):
         content_type = answer.content_type or "application/octet-stream"
@@ -102,25 +113,11 @@ async def _send_opened(
         headers = {**opened.headers, "Content-Type": content_type}
         reply = begun or await open_stream(request, headers, answer.status)
         if is_stream:
-            await _send_events(request, reply, opened.first, answer)
+            await _send_events(request, reply, opened.first, answer, render_failure or _render_failure)
         else:
             await _send_bytes(request, reply, opened.first, answer)
         await reply.write_eof()
     return reply
-
-
-def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route(
-        "POST",
-        path,
-        handler,
-        RouteAccess.VERIFIED,
-        summary,
-        dialect=RouteDialect.OPENAI,
-        tag="forwarding",
-        interruptible=True,
-        use=RequestUse.ANSWER,
-    )
 
 
 async def _send_bytes(
@@ -132,10 +129,21 @@ async def _send_bytes(
 
 
 async def _send_events(
-    request: web.Request, reply: web.StreamResponse, read: bytes, answer: ForwardedAnswer
+    request: web.Request,
+    reply: web.StreamResponse,
+    read: bytes,
+    answer: ForwardedAnswer,
+    render_failure: FailureRenderer,
 ) -> None:
+    last = read
     try:
-        await _send_bytes(request, reply, read, answer)
+        while read:
+            await send_frames(request, reply, read)
+            last, read = read, await anext(answer, b"")
     except GatewayError as error:
         log_broken(request, error)
-        await send_frames(request, reply, openai.render_error(error, type_of(error, RouteDialect.OPENAI)))
+        await send_frames(request, reply, render_failure(error, last))
+
+
+def _render_failure(error: GatewayError, last_read: bytes) -> bytes:
+    return openai.render_error(error, type_of(error, RouteDialect.OPENAI))

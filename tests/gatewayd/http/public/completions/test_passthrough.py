@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
-from openai import APIError, AsyncOpenAI, NotFoundError, RateLimitError
+from openai import AsyncOpenAI, NotFoundError, RateLimitError
 
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.http.public.completions.passthrough import ForwardingRoutes
@@ -23,7 +23,7 @@ from tests.fakes.providers.catalog import three_providers
 from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, Step, json_reply, sse
 from tests.fakes.storage.response_ids import MemoryResponseIds
 
-PATHS = ("/completions", "/responses")
+PATHS = ("/completions",)
 ADMIN = bearer("admin")
 
 
@@ -62,26 +62,6 @@ def text(words: str) -> dict[str, Any]:
     return {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": [choice]}
 
 
-def response(status: str) -> dict[str, Any]:
-    part = {"type": "output_text", "text": "hi", "annotations": []}
-    message = {"id": "m", "type": "message", "role": "assistant", "status": status, "content": [part]}
-    return {
-        "id": "r",
-        "object": "response",
-        "created_at": 1,
-        "model": "m",
-        "status": status,
-        "output": [message],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    }
-
-
-def event(kind: str, **fields: Any) -> bytes:
-    return b"event: " + kind.encode() + b"\n" + sse({"type": kind, **fields})
-
-
 @pytest.mark.parametrize("path", [base + path for base in BASES for path in PATHS])
 async def test_answers_under_every_alias_to_those_who_may(
     client: Client, fake: FakeUpstream, path: str
@@ -107,32 +87,6 @@ async def test_official_client_completions(openai: AsyncOpenAI, fake: FakeUpstre
     stream = await openai.completions.create(model="acme.m", prompt="a", stream=True)
     assert "".join([chunk.choices[0].text async for chunk in stream]) == "in pieces"
     assert [request.json.get("stream") for request in fake.requests] == [None, True]
-
-
-async def test_official_client_responses(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
-    fake.script(json_reply(response("completed")))
-    answer = await openai.responses.create(model="acme.m", input="a")
-    assert answer.output_text == "hi"
-    fake.script(
-        Reply(
-            steps=[
-                event("response.created", sequence_number=0, response=response("in_progress")),
-                event(
-                    "response.output_text.delta",
-                    sequence_number=1,
-                    item_id="m",
-                    output_index=0,
-                    content_index=0,
-                    delta="hi",
-                    logprobs=[],
-                ),
-                event("response.completed", sequence_number=2, response=response("completed")),
-            ]
-        )
-    )
-    stream = await openai.responses.create(model="acme.m", input="a", stream=True)
-    kinds = [item.type async for item in stream]
-    assert kinds == ["response.created", "response.output_text.delta", "response.completed"]
 
 
 async def test_a_local_runtime_has_the_endpoint_too(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
@@ -165,7 +119,7 @@ async def test_events_pass_as_they_are(client: Client, fake: FakeUpstream) -> No
     ]
     steps += [b"data: [DO", b"NE]\n\ndata: late\n\n"]
     fake.script(Reply(201, steps=steps, content_type="text/event-stream"))
-    reply = await client.post("/api/responses", json={"model": "acme.m", "stream": True}, headers=ADMIN)
+    reply = await client.post("/api/completions", json={"model": "acme.m", "stream": True}, headers=ADMIN)
     assert (reply.status, reply.content_type) == (201, "text/event-stream")
     assert reply.headers["X-Accel-Buffering"] == "no"
     assert await reply.read() == b'event: x.y\ndata: {"type" : "x.y",\t"a": 1.50}\n\ndata: [DONE]\n\n'
@@ -173,7 +127,7 @@ async def test_events_pass_as_they_are(client: Client, fake: FakeUpstream) -> No
 
 async def test_the_endpoint_may_be_missing(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
     with pytest.raises(NotFoundError) as caught:
-        await openai.responses.create(model="claude.m", input="a")
+        await openai.completions.create(model="claude.m", prompt="a")
     assert caught.value.code == "endpoint_not_found"
     assert fake.requests == []
     fake.script(
@@ -181,7 +135,7 @@ async def test_the_endpoint_may_be_missing(openai: AsyncOpenAI, fake: FakeUpstre
     )
     for _ in range(2):
         with pytest.raises(NotFoundError) as caught:
-            await openai.responses.create(model="acme.m", input="a")
+            await openai.completions.create(model="acme.m", prompt="a")
         assert caught.value.code == "endpoint_not_found"
         assert "'acme'" in caught.value.message
 
@@ -212,16 +166,6 @@ async def test_a_broken_stream_ends_with_an_error_in_band(client: Client, fake: 
     frame = orjson.loads((await reply.read()).removeprefix(b"data: "))
     assert frame["error"]["code"] == "upstream_failed"
     assert "'acme'" in frame["error"]["message"]
-
-
-async def test_official_client_is_told_of_a_broken_stream(openai: AsyncOpenAI, fake: FakeUpstream) -> None:
-    created = event("response.created", sequence_number=0, response=response("in_progress"))
-    fake.script(Reply(steps=[created, SILENCE, CUT]))
-    stream = await openai.responses.create(model="acme.m", input="a", stream=True)
-    assert (await anext(stream)).type == "response.created"
-    fake.release.set()
-    with pytest.raises(APIError, match="'acme'"):
-        await anext(stream)
 
 
 async def test_a_broken_whole_answer_is_a_status(client: Client, fake: FakeUpstream) -> None:

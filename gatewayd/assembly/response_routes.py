@@ -1,0 +1,37 @@
+"""The routes of legacy completions and of the Responses protocol."""
+
+from collections.abc import Sequence
+
+from gatewayd.assembly.services import GatewayServices
+from gatewayd.http.public.completions.passthrough import ForwardingRoutes
+from gatewayd.http.public.responses.compaction import ResponseCompaction
+from gatewayd.http.public.responses.conversion import ResponseConversion
+from gatewayd.http.public.responses.native import NativeResponses
+from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServices
+from gatewayd.http.public.responses.stored import StoredResponseRoutes
+from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.http.routes import Route
+from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
+from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
+
+
+def public_response_rows(services: GatewayServices, streams: AnswerStreams) -> Sequence[Route]:
+    """Return the rows of completions and responses, forwarded and converted."""
+    settings, catalog, archive = services.settings, services.catalog, services.answering.responses
+    missing = MissingEndpoints()
+    forwarding = RequestForwarder(
+        catalog, services.extensions.filters, services.answering.response_ids, missing
+    )
+    conversion = ResponseConversion(archive, services.answering.response_cipher)
+    response_services = ResponseServices(
+        services.pipeline,
+        NativeResponses(ResponseRouter(catalog, missing), forwarding, archive, conversion),
+        conversion,
+        ResponseCompaction(services.pipeline, conversion),
+    )
+    limit = settings.request_body_limit
+    return [
+        *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
+        *ResponseRoutes(response_services, body_limit=limit, streams=streams).routes(),
+        *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
+    ]

@@ -1,0 +1,163 @@
+"""Converts one Responses request to a chat request, and keeps the response that answers it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd import ids
+from gatewayd.accounts.records import Actor
+from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.completions.records import Body
+from gatewayd.dialects.responses.envelope import new_response_id, response_id_of
+from gatewayd.dialects.responses.fields import wrong
+from gatewayd.dialects.responses.input_list import with_ids
+from gatewayd.dialects.responses.items import InputReader, items_of
+from gatewayd.dialects.responses.request import ResponseRequest, parse_request
+from gatewayd.dialects.responses.sealed import UserSeal
+from gatewayd.dialects.responses.stream import ResponseStream
+from gatewayd.dialects.token_estimate import count_tokens
+from gatewayd.encryption import TextCipher
+from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
+from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.responses.archive import ResponseArchive, StoredResponse
+from gatewayd.time_slices import LoopPacer
+
+MAX_REFERENCED_RESPONSES: Final = 1000
+"""Maximum number of stored responses whose items one input may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedResponse:
+    """A request with its chat request, and the response that will answer it.
+
+    `items` are its own input items, empty if they will not be stored, and `context` all items.
+    """
+
+    request: ResponseRequest
+    chat: ChatRequest
+    stream: ResponseStream
+    items: list[Any]
+    context: list[Any]
+
+
+class ResponseConversion:
+    """Prepares requests, and stores responses."""
+
+    def __init__(
+        self,
+        archive: ResponseArchive,
+        cipher: TextCipher,
+        clock: ids.Clock = ids.now,
+        new_id: ids.NewId = ids.new_id,
+    ) -> None:
+        self._archive = archive
+        self._cipher = cipher
+        self._clock = clock
+        self._new_id = new_id
+
+    def seal(self, actor: Actor) -> UserSeal:
+        """Return the seal of a user."""
+        return UserSeal(self._cipher, actor.user_id)
+
+    async def prepare(self, value: Mapping[str, Any], actor: Actor) -> PreparedResponse:
+        """Return a request in the form of the pipeline.
+
+        Raises invalid_request with the name of a bad field, with the code previous_response_not_found for a
+        conversation, and not_found for an item, that the actor does not have.
+        """
+        asked = parse_request(value)
+        seal = self.seal(actor)
+        own = await self.resolved(items_of(value), actor)
+        history = await self._history(asked, actor)
+        reader = InputReader(asked.names, seal, asked.left_out)
+        pace = LoopPacer()
+        for items in (history, own):
+            for index, item in enumerate(items):
+                reader.add(item, f"input[{index}]")
+                await pace.turn()
+        chat = asked.chat_request([*asked.head_messages(), *reader.finish()], reader.files)
+        if asked.is_stored and not self._archive.is_on:
+            asked.is_stored, asked.echo["store"] = False, False
+            if value.get("store") is True:
+                chat.warnings.append("cannot store the response: the gateway keeps none")
+        response_id = new_response_id(self._new_id)
+        stream = ResponseStream(
+            asked, response_id, seal, self._new_id, self._clock, lambda: count_tokens(chat.body)
+        )
+        kept = with_ids(response_id, own) if asked.is_stored else []
+        return PreparedResponse(asked, chat, stream, kept, [*history, *own])
+
+    async def resolved(self, items: Sequence[Any], actor: Actor, *, keeps_foreign: bool = False) -> list[Any]:
+        """Return items with the stored ones in place of references to them; raises not_found.
+
+        With `keeps_foreign` references to items of a provider stay.
+        """
+        if not any(_is_reference(item) for item in items):
+            return list(items)
+        known: dict[str, dict[str, Body]] = {}
+        made: list[Any] = []
+        pace = LoopPacer()
+        for index, item in enumerate(items):
+            if _is_reference(item) and not (keeps_foreign and response_id_of(item.get("id")) is None):
+                made.append(await self._referenced(item.get("id"), f"input[{index}]", actor, known))
+            else:
+                made.append(item)
+            await pace.turn()
+        return made
+
+    async def keep(self, prepared: PreparedResponse, actor: Actor, request_id: str) -> bool:
+        """Store a finished response if its request wants that; return whether it is stored."""
+        asked, stream = prepared.request, prepared.stream
+        if not asked.is_stored or stream.response["status"] == "failed":
+            return False
+        response = {**stream.response, "store": True, "output": stream.kept_output}
+        stored = StoredResponse(
+            id=stream.response["id"],
+            user_id=actor.user_id,
+            model=asked.model,
+            response=response,
+            input=prepared.items,
+            created_at=stream.response["created_at"],
+            expires_at=self._archive.expiry(),
+            previous_id=asked.previous_id,
+            pieces=stream.events.pieces,
+            pings=stream.events.pings,
+        )
+        return await self._archive.keep(stored, request_id)
+
+    async def _history(self, asked: ResponseRequest, actor: Actor) -> list[Any]:
+        """Return the items of the conversation that a request continues, which lack its instructions."""
+        if asked.previous_id is None:
+            return []
+        chain = await self._archive.history(asked.previous_id, actor.user_id)
+        return [item for each in chain for item in (*each.input, *as_sequence(each.response.get("output")))]
+
+    async def _referenced(
+        self, item_id: object, where: str, actor: Actor, known: dict[str, dict[str, Body]]
+    ) -> Body:
+        if not isinstance(item_id, str):
+            raise wrong(f"{where}.id", "text")
+        response_id = response_id_of(item_id)
+        if response_id is not None and response_id not in known:
+            if len(known) >= MAX_REFERENCED_RESPONSES:
+                raise invalid(
+                    f"cannot use input: it names items of over {MAX_REFERENCED_RESPONSES} responses",
+                    param="input",
+                )
+            stored = await self._archive.find_own(response_id, actor.user_id)
+            known[response_id] = {} if stored is None else _items_by_id(stored)
+        found = known.get(response_id or "", {}).get(item_id)
+        if found is None:
+            raise GatewayError(ErrorKind.NOT_FOUND, f"cannot find item {shorten(item_id)!r}", param=where)
+        return found
+
+
+def _items_by_id(stored: StoredResponse) -> dict[str, Body]:
+    items = (*stored.input, *as_sequence(stored.response.get("output")))
+    return {item["id"]: item for item in items if isinstance(item, dict) and isinstance(item.get("id"), str)}
+
+
+def _is_reference(item: object) -> bool:
+    known = as_mapping(item)
+    kind = known.get("type")
+    return kind == "item_reference" or (not kind and "id" in known and "role" not in known)

@@ -1,0 +1,225 @@
+"""Routes that answer requests of the Responses protocol."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import orjson
+from aiohttp import hdrs, web
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.interfaces import ForwardedAnswer
+from gatewayd.completions.records import Body
+from gatewayd.dialects import openai
+from gatewayd.dialects.token_estimate import count_tokens
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http import body
+from gatewayd.http.connections.request_uses import RequestUse
+from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.errors import type_of
+from gatewayd.http.public.completions.passthrough import OpenedAnswer, open_forwarded, send_opened
+from gatewayd.http.public.responses.compaction import ResponseCompaction
+from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
+from gatewayd.http.public.responses.frames import ResponseFrames, render_failure
+from gatewayd.http.public.responses.native import NativeResponses
+from gatewayd.http.reply_schemas import dialects
+from gatewayd.http.responses.provider_headers import reply_headers
+from gatewayd.http.responses.sse import open_stream, send_frames
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
+from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.schemas import EVENT_STREAM, answers
+from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.filters.inputs import RequestCaller
+from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.records import ChatAnswer
+
+UPGRADE_CODE: Final = "websocket_unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseServices:
+    """What the routes of the Responses protocol use."""
+
+    pipeline: Pipeline
+    native: NativeResponses
+    conversion: ResponseConversion
+    compaction: ResponseCompaction
+
+
+class ResponseRoutes:
+    """Routes of answers, token counts and compactions."""
+
+    def __init__(
+        self, services: ResponseServices, *, body_limit: int, streams: AnswerStreams | None = None
+    ) -> None:
+        self._services = services
+        self._body_limit = body_limit
+        self._streams = streams or AnswerStreams()
+
+    def routes(self) -> Sequence[Route]:
+        """Return the rows for each base path."""
+        return [
+            row
+            for base in (f"{base}/responses" for base in BASES)
+            for row in (
+                _row(base, self.respond, "Answer a request of the Responses protocol"),
+                _row(f"{base}/input_tokens", self.count, "Estimate the tokens of a request"),
+                _row(f"{base}/compact", self.compact, "Shorten a conversation"),
+                Route(
+                    "GET",
+                    base,
+                    self.upgrade,
+                    RouteAccess.VERIFIED,
+                    "Refuse a WebSocket",
+                    dialect=RouteDialect.OPENAI,
+                    tag="responses",
+                    statuses=(),
+                ),
+            )
+        ]
+
+    async def upgrade(self, request: web.Request) -> web.StreamResponse:
+        """Answer 426 to an upgrade, at which clients use POST at once; 405 to any other GET."""
+        if request.headers.get(hdrs.UPGRADE, "").lower() != "websocket":
+            raise web.HTTPMethodNotAllowed("GET", ["POST"])
+        error = GatewayError(
+            ErrorKind.INVALID_REQUEST, "cannot open a WebSocket: send requests with POST", code=UPGRADE_CODE
+        )
+        shown = {
+            "error": openai.error_object(error, type_of(error, RouteDialect.OPENAI)),
+            "detail": error.message,
+        }
+        # RFC 9110, 15.5.22: the reply names a protocol that is served.
+        reply = body.json_reply(shown, 426, {hdrs.UPGRADE: "HTTP/1.1"})
+        reply.force_close()
+        return reply
+
+    @answers(dialects.response_answer, EVENT_STREAM)
+    async def respond(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "input", ...}` with a response, or with its events when `stream` is true."""
+        asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
+        caller = _caller(request)
+        if asked.get("stream") is not True:
+            forwarded = await self._forward(asked, caller)
+            if forwarded is not None:
+                return await send_opened(request, forwarded, render_failure=render_failure)
+            return await self._answer(request, await self._services.conversion.prepare(asked, caller.actor))
+        return await self._stream(request, asked, caller)
+
+    @answers(dialects.response_token_count)
+    async def count(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"object": "response.input_tokens", "input_tokens"}`, counted or estimated."""
+        asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
+        forwarded = await self._forward(asked, _caller(request), "/input_tokens")
+        if forwarded is not None:
+            return await send_opened(request, forwarded)
+        prepared = await self._services.conversion.prepare(asked, actor(request))
+        return body.json_reply(
+            {"object": "response.input_tokens", "input_tokens": count_tokens(prepared.chat.body)}
+        )
+
+    @answers(dialects.response_compaction)
+    async def compact(self, request: web.Request) -> web.StreamResponse:
+        """Answer `{"model", "input", ...}` with the user's messages and an encrypted summary.
+
+        The reply is `{"id", "object": "response.compaction", "created_at", "output": [...], "usage"}`.
+        """
+        asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
+        caller = _caller(request)
+        forwarded = await self._forward(asked, caller, "/compact")
+        if forwarded is not None:
+            return await send_opened(request, forwarded)
+        made, answer = await self._services.compaction.run(asked, caller)
+        return body.raw_reply(request, orjson.dumps(made), reply_headers(answer, RouteDialect.OPENAI))
+
+    async def _forward(self, asked: Body, caller: RequestCaller, below: str = "") -> OpenedAnswer | None:
+        answer = await self._services.native.pass_on(asked, caller, below)
+        return None if answer is None else await open_forwarded(_ready(answer), caller)
+
+    async def _answer(self, request: web.Request, prepared: PreparedResponse) -> web.StreamResponse:
+        """Answer a converted request as a whole."""
+        answer = await self._ask(request, prepared)
+        stream = prepared.stream
+        stream.sources = answer.sources
+        stream.feed_whole({} if answer.completion is None else answer.completion.body)
+        stream.finish()
+        is_stored = await self._services.conversion.keep(prepared, actor(request), request_id(request))
+        whole = {**stream.response, "store": is_stored}
+        return body.raw_reply(request, orjson.dumps(whole), reply_headers(answer, RouteDialect.OPENAI))
+
+    async def _stream(self, request: web.Request, asked: Body, caller: RequestCaller) -> web.StreamResponse:
+        """Answer with events; a request that is converted has its own events from the first moment."""
+        if not await self._services.native.is_native(asked, caller.actor):
+            return await self._stream_converted(request, asked, caller.actor)
+        opening = self._forward(asked, caller)
+
+        async def follow(opened: OpenedAnswer | None, begun: web.StreamResponse | None) -> web.StreamResponse:
+            if opened is None:
+                return await self._stream_converted(request, asked, caller.actor, begun)
+            return await send_opened(request, opened, begun, render_failure=render_failure)
+
+        return await self._streams.begin(request, opening, OpenAiFrames(), follow)
+
+    async def _stream_converted(
+        self, request: web.Request, asked: Body, caller: Actor, begun: web.StreamResponse | None = None
+    ) -> web.StreamResponse:
+        conversion = self._services.conversion
+        prepared = await conversion.prepare(asked, caller)
+        frames = ResponseFrames(
+            prepared.stream, partial(conversion.keep, prepared, caller, request_id(request))
+        )
+        send = partial(self._send, request, prepared, frames)
+        asking = self._ask(request, prepared)
+        if begun is None:
+            return await self._streams.begin(request, asking, frames, send)
+        return await send(await asking, begun)
+
+    async def _send(
+        self,
+        request: web.Request,
+        prepared: PreparedResponse,
+        frames: ResponseFrames,
+        answer: ChatAnswer,
+        begun: web.StreamResponse | None,
+    ) -> web.StreamResponse:
+        prepared.stream.sources = answer.sources
+        headers = reply_headers(answer, RouteDialect.OPENAI)
+        if answer.chunks is not None:
+            return await self._streams.send(
+                request, answer.chunks, frames, headers, begun=begun, ending=frames.end
+            )
+        prepared.stream.feed_whole({} if answer.completion is None else answer.completion.body)
+        reply = begun or await open_stream(request, headers)
+        await send_frames(request, reply, frames.finish())
+        await send_frames(request, reply, await frames.end())
+        await reply.write_eof()
+        return reply
+
+    async def _ask(self, request: web.Request, prepared: PreparedResponse) -> ChatAnswer:
+        chat = prepared.chat
+        chat.request_id = request_id(request)
+        chat.facts = partial(facts_of, request)
+        return await self._services.pipeline.run(chat, actor(request))
+
+
+async def _ready(answer: ForwardedAnswer) -> ForwardedAnswer:
+    return answer
+
+
+def _caller(request: web.Request) -> RequestCaller:
+    return RequestCaller(actor(request), request_id(request), partial(facts_of, request))
+
+
+def _row(path: str, handler: Handler, summary: str) -> Route:
+    return Route(
+        "POST",
+        path,
+        handler,
+        RouteAccess.VERIFIED,
+        summary,
+        dialect=RouteDialect.OPENAI,
+        tag="responses",
+        interruptible=True,
+        use=RequestUse.ANSWER,
+    )
