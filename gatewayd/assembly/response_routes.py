@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from gatewayd.assembly.services import GatewayServices
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.public.completions.passthrough import ForwardingRoutes
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import ResponseConversion
@@ -28,6 +29,8 @@ def public_response_rows(services: GatewayServices, streams: AnswerStreams) -> S
         NativeResponses(ResponseRouter(catalog, missing), forwarding, archive, conversion),
         conversion,
         ResponseCompaction(services.pipeline, conversion),
+        catalog,
+        count_locally,
     )
     limit = settings.request_body_limit
     return [

@@ -1,6 +1,6 @@
 """Input items as their owner reads them back: each with an id, a type, and parts; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gatewayd.completions.json_access import as_mapping, as_text
@@ -8,9 +8,8 @@ from gatewayd.completions.records import Body
 from gatewayd.dialects.responses.envelope import input_item_id
 
 
-def with_ids(response_id: str, items: Sequence[Any]) -> list[Any]:
-    """Return the input items of a response, each with an id and a type; items that are read were checked."""
-    made: list[Any] = []
+def with_ids(response_id: str, items: Sequence[Any]) -> Iterator[Body]:
+    """Yield the input items of a response, each with an id and a type; the items were checked."""
     used: set[str] = set()
     for index, item in enumerate(items):
         known = as_mapping(item)
@@ -19,8 +18,7 @@ def with_ids(response_id: str, items: Sequence[Any]) -> list[Any]:
         if not isinstance(given, str) or not given or given in used:
             given = input_item_id(response_id, kind, index)
         used.add(given)
-        made.append({**known, "id": given, "type": kind})
-    return made
+        yield {**known, "id": given, "type": kind}
 
 
 def listed_item(item: Body) -> Body:

@@ -24,6 +24,9 @@ from gatewayd.dialects.responses.fields import (
 )
 from gatewayd.errors import invalid
 
+MAX_TOOLS: Final = 2000
+"""Maximum number of tools of a request, those of namespaces included."""
+
 CUSTOM_INPUT: Final = "input"
 """The only parameter of the function that stands for a custom tool."""
 
@@ -102,7 +105,9 @@ def convert_tools(value: Mapping[str, Any], names: ToolNames, left_out: LeftOutP
     """Return the functions of a request; tools that only a provider can run are left out."""
     converted: list[Body] = []
     for index, tool in enumerate(optional_list(value, "tools")):
+        _check_number(index)
         converted += _convert(tool, f"tools[{index}]", None, names, left_out)
+        _check_number(len(converted) - 1)
     return converted
 
 
@@ -122,6 +127,11 @@ def convert_choice(
         left_out.add(f"tool_choice of type {kind!r:.80}")
         return tools, None
     return tools, {"type": "function", "function": {"name": _chosen(choice, "tool_choice", names)}}
+
+
+def _check_number(last: int) -> None:
+    if last >= MAX_TOOLS:
+        raise invalid(f"cannot accept tools: they are more than {MAX_TOOLS}", param="tools")
 
 
 def _allowed(choice: Body, tools: list[Body], names: ToolNames) -> tuple[list[Body], str]:
@@ -160,6 +170,7 @@ def _convert(
             named = read_text(tool, "name", where, is_empty_allowed=False)
             made: list[Body] = []
             for index, inner in enumerate(optional_list(tool, "tools", where)):
+                _check_number(index)
                 made += _convert(inner, f"{where}.tools[{index}]", named, names, left_out)
             return made
         case str():

@@ -7,6 +7,7 @@ from gatewayd import ids
 from gatewayd.completions.deltas import message_of, text_of, usage_of
 from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.records import Body
+from gatewayd.dialects.responses.countable import countable
 from gatewayd.dialects.responses.envelope import item_id, new_response_id, render_usage
 from gatewayd.dialects.responses.input_list import listed_item, with_ids
 from gatewayd.dialects.token_estimate import count_tokens
@@ -65,7 +66,7 @@ class ResponseCompaction:
         output = [listed_item(item) for item in with_ids(response_id, users)]
         output.append({"id": item_id(response_id, KIND, 0), "type": KIND, "encrypted_content": sealed})
         usage = usage_of(completion)
-        estimate = 0 if usage else count_tokens(chat.body)
+        estimate = 0 if usage else count_tokens(countable(chat.body))
         return {
             "id": response_id,
             "object": "response.compaction",

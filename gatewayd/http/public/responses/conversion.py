@@ -8,6 +8,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
+from gatewayd.dialects.responses.countable import countable
 from gatewayd.dialects.responses.envelope import new_response_id, response_id_of
 from gatewayd.dialects.responses.fields import wrong
 from gatewayd.dialects.responses.input_list import with_ids
@@ -20,7 +21,7 @@ from gatewayd.encryption import TextCipher
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.pipeline.responses.archive import ResponseArchive, StoredResponse
-from gatewayd.time_slices import LoopPacer
+from gatewayd.time_slices import LoopPacer, iterate_paced
 
 MAX_REFERENCED_RESPONSES: Final = 1000
 """Maximum number of stored responses whose items one input may name."""
@@ -82,10 +83,10 @@ class ResponseConversion:
                 chat.warnings.append("cannot store the response: the gateway keeps none")
         response_id = new_response_id(self._new_id)
         stream = ResponseStream(
-            asked, response_id, seal, self._new_id, self._clock, lambda: count_tokens(chat.body)
+            asked, response_id, seal, self._new_id, self._clock, lambda: count_tokens(countable(chat.body))
         )
-        kept = with_ids(response_id, own) if asked.is_stored else []
-        return PreparedResponse(asked, chat, stream, kept, [*history, *own])
+        kept = await iterate_paced(with_ids(response_id, own)) if asked.is_stored else ()
+        return PreparedResponse(asked, chat, stream, list(kept), [*history, *own])
 
     async def resolved(self, items: Sequence[Any], actor: Actor, *, keeps_foreign: bool = False) -> list[Any]:
         """Return items with the stored ones in place of references to them; raises not_found.

@@ -1,5 +1,6 @@
 """Routes that answer requests of the Responses protocol."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,14 +11,16 @@ from aiohttp import hdrs, web
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import ForwardedAnswer
+from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.dialects import openai
-from gatewayd.dialects.token_estimate import count_tokens
+from gatewayd.dialects.responses.countable import countable
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import type_of
+from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import OpenedAnswer, open_forwarded, send_opened
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
@@ -33,6 +36,7 @@ from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer
+from gatewayd.pipeline.token_counts import LocalCounter
 
 UPGRADE_CODE: Final = "websocket_unsupported"
 
@@ -45,6 +49,8 @@ class ResponseServices:
     native: NativeResponses
     conversion: ResponseConversion
     compaction: ResponseCompaction
+    catalog: Catalog
+    counter: LocalCounter
 
 
 class ResponseRoutes:
@@ -114,9 +120,14 @@ class ResponseRoutes:
         forwarded = await self._forward(asked, _caller(request), "/input_tokens")
         if forwarded is not None:
             return await send_opened(request, forwarded)
-        prepared = await self._services.conversion.prepare(asked, actor(request))
+        services = self._services
+        prepared = await services.conversion.prepare(asked, actor(request))
+        model, _ = await services.catalog.get(prepared.chat.model, actor(request))
+        family = model.family or model.upstream_id
+        found = await asyncio.to_thread(services.counter, countable(prepared.chat.body), family)
         return body.json_reply(
-            {"object": "response.input_tokens", "input_tokens": count_tokens(prepared.chat.body)}
+            {"object": "response.input_tokens", "input_tokens": found.tokens},
+            headers={COUNT_HEADER: found.method.value},
         )
 
     @answers(dialects.response_compaction)

@@ -212,6 +212,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"parallel_tool_calls": "x"}, "parallel_tool_calls"),
     ({"top_logprobs": -1}, "top_logprobs"),
     ({"files": 7}, "files"),
+    ({"tools": [FUNCTION] * 2001}, "tools"),
+    ({"tools": [{"type": "namespace", "name": "n", "tools": [FUNCTION] * 2001}]}, "tools"),
+    ({"tools": [{"type": "namespace", "name": "n", "tools": [FUNCTION] * 1500}] * 2}, "tools"),
 ]
 
 

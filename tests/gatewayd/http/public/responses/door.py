@@ -11,6 +11,7 @@ from openai import AsyncOpenAI
 from gatewayd.catalog.service import Catalog
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.dialects.responses.sealed import SEAL_USE
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.encryption import TextCipher
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import ResponseConversion
@@ -105,6 +106,8 @@ async def opened(
             NativeResponses(ResponseRouter(catalog, missing), forwarding, archive, conversion),
             conversion,
             ResponseCompaction(pipeline, conversion),
+            catalog,
+            count_locally,
         )
         return [
             *ResponseRoutes(services, body_limit=2_000_000, streams=streams or AnswerStreams()).routes(),

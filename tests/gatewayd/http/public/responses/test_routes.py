@@ -329,6 +329,19 @@ async def test_tokens_are_estimated(door: Door, sdk: AsyncOpenAI) -> None:
     few = await sdk.responses.input_tokens.count(model="pipe", input="hi")
     more = await sdk.responses.input_tokens.count(model="pipe", input="hi " * 400, tools=TOOLS)
     assert 0 < few.input_tokens < more.input_tokens
+    picture = [{"type": "input_image", "image_url": f"data:image/png;base64,{'A' * 400_000}"}]
+    seen: Any = [{"role": "user", "content": picture}]
+    assert (await sdk.responses.input_tokens.count(model="pipe", input=seen)).input_tokens < 5000
+
+
+async def test_a_client_that_leaves_ends_the_work_of_the_source(door: Door) -> None:
+    door.fake.script(json_reply({}, 404), Reply(steps=[sse(openai_chunk(content="par")), SILENCE]))
+    body = {"model": "acme.m", "input": "hi", "stream": True}
+    reply = await door.client.post(PATH, json=body, headers=bearer("admin"))
+    assert b"response.created" in await reply.content.readany()
+    reply.close()
+    await asyncio.wait_for(door.fake.closed.wait(), 5)
+    assert not door.store.kept
 
 
 class Marking:
