@@ -18,6 +18,7 @@ from gatewayd.dialects.fields import check_arguments, json_schema, parse_argumen
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
+"""Limit of an answer whose caller gives none, for a model whose own limit is unknown."""
 """Maximum tokens of an answer if the caller sets no limit; the protocol requires one."""
 
 JSON_ONLY = "Answer with one JSON object and nothing else: no text around it, no code fence."
@@ -30,10 +31,18 @@ _SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "standard_only": "
 _ANTHROPIC_PARTS = frozenset({*THOUGHTS, "image", "document", "search_result"})
 
 
-def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
+def default_limit(max_output: int) -> int:
+    """Return the limit of an answer whose caller gives none, by that of the model; 0 stands for unknown.
+
+    A quarter leaves room for the largest thinking budget, which is added to it.
+    """
+    return max(min(DEFAULT_MAX_TOKENS, max_output), max_output // 4) if max_output else DEFAULT_MAX_TOKENS
+
+
+def to_request(body: Mapping[str, Any], capabilities: object = None, max_output: int = 0) -> Body:
     """Return the messages request for an OpenAI chat body; raise invalid_request for a bad field.
 
-    `capabilities` come from the provider's model list.
+    `capabilities` come from the provider's model list, `max_output` is the limit of the model's answers.
     """
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
@@ -42,7 +51,11 @@ def to_request(body: Mapping[str, Any], capabilities: object = None) -> Body:
     system, messages = _split_messages(given)
     if as_mapping(body.get("response_format")).get("type") == "json_object":
         system.append({"type": "text", "text": JSON_ONLY})
-    request: Body = {"model": body.get("model"), "messages": messages, "max_tokens": _max_tokens(body)}
+    request: Body = {
+        "model": body.get("model"),
+        "messages": messages,
+        "max_tokens": _max_tokens(body, max_output),
+    }
     if system:
         request["system"] = _system(system)
     for name in _UNCHANGED_FIELDS:
@@ -191,11 +204,11 @@ def _system(blocks: list[Body]) -> str | list[Body]:
     return "\n\n".join(block["text"] for block in blocks)
 
 
-def _max_tokens(body: Mapping[str, Any]) -> Any:
+def _max_tokens(body: Mapping[str, Any], max_output: int) -> Any:
     for name in ("max_completion_tokens", "max_tokens"):
         if body.get(name) is not None:
             return body[name]
-    return DEFAULT_MAX_TOKENS
+    return default_limit(max_output)
 
 
 def _add_account(request: Body, body: Mapping[str, Any]) -> None:

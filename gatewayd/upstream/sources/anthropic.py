@@ -170,7 +170,8 @@ class AnthropicSource(PreparingSource):
         """Return a messages request for a chat request, with what the model takes."""
         rules = self._rules.of(model)
         listed = as_mapping(model.detail.get("openai")).get("capabilities")
-        request = to_request(self._rules.adapt(body, model, context), listed or capabilities_of(rules))
+        adapted = self._rules.adapt(body, model, context)
+        request = to_request(adapted, listed or capabilities_of(rules), rules.max_output)
         self._rules.adapt_message(request, model, context)
         if is_refused_budget(request):
             del request["thinking"]

@@ -66,6 +66,15 @@ def test_fields(fields, expected):
     assert {name: request.get(name) for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("most", "given", "limit"),
+    [(0, None, 4096), (4096, None, 4096), (2000, None, 2000), (128_000, None, 32_000), (128_000, 7, 7)],
+)
+def test_limit_of_an_answer(most, given, limit):
+    body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": given}
+    assert to_request(body, None, most)["max_tokens"] == limit
+
+
 def test_system_messages():
     request = convert(
         {"role": "system", "content": "one"},
