@@ -110,7 +110,7 @@ def parse_request(value: Mapping[str, Any]) -> ResponseRequest:
     left_out, names = LeftOutParts(), ToolNames()
     options = {name: value[name] for name in OWN_FIELDS - CHAT_FIELDS if name in value}
     files = parse_files(options.pop("files", None))
-    include = _include(value)
+    include = _include(value, left_out)
     fields: Body = {}
     for name, read in SAME_FIELDS.items():
         found = read(value, name)
@@ -167,11 +167,13 @@ def _leave_out(name: str, value: Mapping[str, Any], left_out: LeftOutParts) -> N
         left_out.add(name[:80])
 
 
-def _include(value: Mapping[str, Any]) -> frozenset[str]:
+def _include(value: Mapping[str, Any], left_out: LeftOutParts) -> frozenset[str]:
     found = optional_list(value, "include")
     for index, name in enumerate(found):
         if not isinstance(name, str):
             raise wrong(f"include[{index}]", "text")
+        if name not in (ENCRYPTED_REASONING, LOGPROBS):
+            left_out.add(f"include of {name!r:.80}")
     return frozenset(found)
 
 

@@ -74,6 +74,13 @@ async def test_a_chain_is_oldest_first_and_stays_with_its_user(store: StoredResp
     assert await store.chain("none", 10) == []
 
 
+@pytest.mark.parametrize("store", ENGINES, indirect=True)
+async def test_responses_go_with_their_user(store: StoredResponses) -> None:
+    await store.add(response("r1"), BOUNDS)
+    assert await TortoiseUsers().remove("u1")
+    assert await store.find("r1") is None
+
+
 async def test_expired_responses_are_deleted_unless_renewed(store: StoredResponses) -> None:
     for name in ("r1", "r2", "r3"):
         await store.add(response(name), BOUNDS)

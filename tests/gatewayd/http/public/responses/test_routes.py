@@ -96,6 +96,19 @@ async def test_the_official_client_streams(door: Door, sdk: AsyncOpenAI, model: 
     assert numbers == list(range(4, numbers[-1] + 1))
 
 
+async def test_a_function_streams_text_calls_and_a_late_failure(door: Door) -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "patch", "arguments": '{"input":"x"}'}}
+    pieces = [openai_chunk(content="hi"), openai_chunk(tool_calls=[call])]
+    over = openai_chunk(finish_reason="tool_calls")
+    door.pipe.script = lambda _: [CompletionChunk(events=[piece]) for piece in (*pieces, over)]
+    final = check(await door.stream("pipe", tools=TOOLS))
+    assert [item["type"] for item in final["output"]] == ["message", "custom_tool_call"]
+    failure = GatewayError(ErrorKind.PLUGIN_FAILED, "cannot run function 'pipe'")
+    door.pipe.script = lambda _: [*(CompletionChunk(events=[piece]) for piece in pieces[:1]), failure]
+    failed = check(await door.stream("pipe"))
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "server_error")
+
+
 @pytest.mark.parametrize("model", MODELS[:3])
 async def test_a_whole_answer_is_the_folded_stream(door: Door, model: str) -> None:
     whole = await door.ask(model)
