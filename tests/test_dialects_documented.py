@@ -46,20 +46,29 @@ from gatewayd.http.responses import heartbeat
 from gatewayd.http.routes import BASES, Route, RouteDialect
 from gatewayd.pipeline import embeddings as batches
 from gatewayd.pipeline.documents import model_info
+from gatewayd.pipeline.media.endpoints import (
+    IMAGE_EDIT,
+    MEDIA_ENDPOINTS,
+    RERANK,
+    TRANSCRIPTION,
+    TRANSLATION,
+)
 from gatewayd.pipeline.runs import message_builder
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
 from gatewayd.upstream.sources import failures, key_ring, message_requests, provider_client, refusals
 from gatewayd.upstream.sources.config import SourceKind
-from tests.fakes.http.samples_models import MODEL_PATHS
+from tests.fakes.http.samples_models import BELOW_BASES, MODEL_PATHS
 from tests.fakes.providers.conversions import KINDS, TABLES, converting
 from tests.fakes.providers.native_conversions import CONVERTERS, outcome
 from tests.fakes.providers.noted_json import note
 from tests.write_provider_rules import update as with_provider_rules
 
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
-TAGS = {"chat", "embeddings", "forwarding", "models", "responses", "runtime"}
+ENDS = "|".join(end[1:] for end in BELOW_BASES)
+
+TAGS = {"chat", "embeddings", "forwarding", "media", "models", "responses", "runtime"}
 
 NAMES = {
     "the gateway's own fields": openai.OWN_FIELDS,
@@ -203,6 +212,20 @@ async def endpoints(state: Path) -> Sequence[Route]:
         return public_rows(made.services, made.streaming)
 
 
+def test_every_endpoint_of_media_has_its_row() -> None:
+    forms = {IMAGE_EDIT, TRANSCRIPTION, TRANSLATION}
+    assert rows("media") == [
+        [
+            f"BASE{each.path}",
+            "form" if each in forms else "JSON",
+            ".".join(each.permission or ("none",)),
+            " ".join(each.fields),
+        ]
+        for each in MEDIA_ENDPOINTS
+        if each is not RERANK
+    ]
+
+
 def test_every_path_that_reaches_a_model_has_its_row() -> None:
     decided: dict[str, list[str]] = {}
     for (_, path), path_of_model in MODEL_PATHS.items():
@@ -210,7 +233,7 @@ def test_every_path_that_reaches_a_model_has_its_row() -> None:
             continue
         named = re.sub(r"/tasks/\w+/", "/tasks/TASK/", path).replace("{id}", "ID")
         for base in BASES if not path.endswith("/messages") else ():
-            named = re.sub(rf"^{base}/(?=(chat/)?completions$|responses(/\w+)?$|embeddings$)", "BASE/", named)
+            named = re.sub(rf"^{base}/(?=(?:{ENDS}|responses/\w+)$)", "BASE/", named)
         decided[named] = [path_of_model.prompt, path_of_model.documents, path_of_model.filters]
     assert {name: said for name, *said in rows("model paths")} == decided
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 TOP = Path(__file__).parents[1] / "gatewayd"
 
-ASKING = frozenset({"complete", "stream", "complete_message", "stream_message", "embed", "forward", "rerank"})
+ASKING = frozenset(
+    {"complete", "stream", "complete_message", "stream_message", "embed", "forward", "exchange", "rerank"}
+)
 """Methods of sources, and of models for documents; beside them `ask` of the failover between sources."""
 
 # The pipeline, and what has the record, the filters and the identity applied before it asks.
@@ -17,6 +19,7 @@ DECIDED = {
     "pipeline/pipeline.py": {"ask", "complete", "complete_message", "stream", "stream_message"},
     "pipeline/passthrough.py": {"ask", "forward"},
     "pipeline/embeddings.py": {"ask", "embed"},
+    "pipeline/media/service.py": {"ask", "exchange"},
     # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
     "http/public/model_runtimes/routes.py": {"forward"},
@@ -49,8 +52,8 @@ OTHERS = {
     "http/public/accounts/oauth.py": {"complete"},
     "builtin_model/source.py": {"complete", "forward", "stream"},
     # It hands over to the Responses protocol of the same provider.
-    "upstream/sources/openai.py": {"complete", "forward", "stream"},
-    "upstream/sources/ollama.py": {"forward"},
+    "upstream/sources/openai.py": {"complete", "exchange", "forward", "stream"},
+    "upstream/sources/ollama.py": {"exchange", "forward"},
     "pipeline/stream.py": {"stream"},
     "pipeline/filters/streams.py": {"stream"},
     "http/public/files/upload.py": {"stream"},

@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 
 from gatewayd import __released__
 from gatewayd.assembly.routes import StreamingRoutes, public_rows
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.errors import CODE_STATUSES, STATUSES
 from gatewayd.http.openapi import PARAMETER_PATTERN, POLICY, component, resolved
 from gatewayd.http.public.docs import DocsRoutes
@@ -62,6 +63,12 @@ SECTIONS: Final = (
         "Chat completions",
         frozenset({"chat", "embeddings", "forwarding", "responses"}),
         "The bodies are those of the OpenAI API. gatewayd-dialects(7) lists their fields.",
+    ),
+    Section(
+        "Images, audio and moderations",
+        frozenset({"media"}),
+        "The bodies are those of the OpenAI API and go to the source of the model. "
+        "gatewayd-dialects(7), OTHER ENDPOINTS, has the permissions and limits.",
     ),
     Section(
         "Outlet filters and actions",
@@ -236,7 +243,10 @@ def shown_path(row: Route) -> str:
 
 def body(row: Route) -> Iterator[str]:
     """Yield the body of a row: a form, or the fields of its model."""
-    if row.invites:
+    if row.use is RequestUse.FORM:
+        yield ".br"
+        yield "Body: a form (multipart/form-data) with the field model and at least one file."
+    elif row.invites:
         yield ".br"
         yield "Body: a form (multipart/form-data) with the part file, and optionally metadata, a JSON object."
     elif row.request is not None:

@@ -11,6 +11,7 @@ from gatewayd.assembly.document_routes import control_document_rows, public_docu
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
+from gatewayd.assembly.media_routes import media_rows
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.response_routes import public_response_rows
 from gatewayd.assembly.services import GatewayServices
@@ -271,6 +272,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *MessageRoutes(services.pipeline, counts, body_limit=limit, streams=streams).routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *public_response_rows(services, streams),
+        *media_rows(services, streams),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),

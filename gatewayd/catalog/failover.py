@@ -35,6 +35,12 @@ REST_SECONDS: Final = 10.0
 """How long a source that could not be reached is tried last."""
 
 
+UNSUPPORTED_ENDPOINT_CODE: Final = "endpoint_not_supported"
+"""Error code of a source without an endpoint of images, audio, moderations or reranking."""
+
+MISSING_CODES: Final = frozenset({MISSING_ENDPOINT_CODE, UNSUPPORTED_ENDPOINT_CODE})
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate(Generic[Source]):
     """A model as one source offers it."""
@@ -69,7 +75,7 @@ class Failover:
             try:
                 return await self._ask(candidate, question)
             except GatewayError as error:
-                if error.kind not in SAFE_RETRY_KINDS and error.code != MISSING_ENDPOINT_CODE:
+                if error.kind not in SAFE_RETRY_KINDS and error.code not in MISSING_CODES:
                     raise
                 log.warning(
                     "trying another source: %s", error.full_message, extra={"model": candidate.model.id}

@@ -1,6 +1,6 @@
 """Interfaces of model sources, of the store of model records, and of viewers."""
 
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, Self, runtime_checkable
@@ -288,6 +288,55 @@ class ResponsesSource(ForwardingSource, Protocol):
     @property
     def responses_support(self) -> ResponsesSupport:
         """What it has of the protocol."""
+        ...
+
+
+class RequestContent(Protocol):
+    """Body of a request that is no JSON, such as a form with files; it is never held whole."""
+
+    @property
+    def media_type(self) -> str:
+        """Media type with its parameters."""
+        ...
+
+    @property
+    def length(self) -> int | None:
+        """Number of bytes; None if it is not known before the end."""
+        ...
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether bytes were taken that cannot be taken again, so that no other source can be tried."""
+        ...
+
+    def pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield the bytes; raises GatewayError if they arrive late, malformed or over a limit."""
+        ...
+
+
+@runtime_checkable
+class MediaSource(Protocol):
+    """A source with further OpenAI endpoints: images, audio, moderations; failures as in `ModelSource`."""
+
+    async def exchange(
+        self, path: str, body: Body | RequestContent, model: Model, context: CallContext
+    ) -> ForwardedAnswer:
+        """Send a request to the endpoint `path`, such as `/audio/speech`; a status over 299 raises.
+
+        JSON and events of the answer are checked; other bodies, such as audio, are passed on as they are.
+        """
+        ...
+
+
+@runtime_checkable
+class RerankSource(Protocol):
+    """A source that also sorts documents by a query; failures as in `ModelSource`."""
+
+    async def rerank(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Answer `{"model", "query", "documents": [text], "top_n"?, ...}`.
+
+        Returns `{"results": [{"index", "relevance_score"}], ...}` with other fields of the answer.
+        """
         ...
 
 

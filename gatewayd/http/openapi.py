@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.errors import SCIM_JSON
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import Reply
@@ -13,6 +14,7 @@ from gatewayd.http.schemas import Reply
 BODILESS: Final = frozenset({101, 204})
 PARAMETER_PATTERN: Final = re.compile(r"\{(\w+)(?::[^{}]*)?\}")
 SCHEMA_REFERENCE: Final = "#/components/schemas/{model}"
+MODEL_FORM: Final = {"type": "object", "required": ["model"], "properties": {"model": {"type": "string"}}}
 
 ERRORS: Final[dict[RouteDialect, str]] = {
     RouteDialect.NATIVE: "Error",
@@ -81,6 +83,8 @@ def _operation(row: Route, path: str, schemas: dict[str, Any]) -> dict[str, Any]
         operation["parameters"] = parameters
     if row.request is not None:
         operation["requestBody"] = _body(row.request, schemas)
+    elif row.use is RequestUse.FORM:
+        operation["requestBody"] = {"content": {row.takes[0]: {"schema": MODEL_FORM}}}
     elif row.invites:
         operation["requestBody"] = {"content": {"multipart/form-data": {"schema": _form_schema()}}}
     elif row.takes and row.method in {"POST", "PUT", "PATCH"}:

@@ -44,7 +44,7 @@ _EXTENDED: Final = re.compile(r"(?:utf-8|iso-8859-1)?'[\w-]*'", re.ASCII | re.IG
 class UploadForm:
     """A form with one file. `fields` has the fields before the file, and all of them after its end."""
 
-    def __init__(self, reader: "_FormReader") -> None:
+    def __init__(self, reader: "FormReader") -> None:
         self._reader = reader
         self._part: BodyPartReader | None = None
         self._count = 0
@@ -63,7 +63,7 @@ class UploadForm:
             return
         part, self._part = self._part, None
         while not part.at_eof():
-            with _readable(self._place("file")):
+            with readable(place_of("file")):
                 piece = await part.read_chunk(CHUNK_BYTES)
             if piece:
                 yield piece
@@ -77,58 +77,44 @@ class UploadForm:
             raise invalid("cannot accept file: the form has none", param="file", code="validation")
         self._part = part
         self.name = self._reader.disposition.get("filename", "")
-        self.content_type = _media_type(part)
+        self.content_type = media_type_of(part)
 
     async def _next_file(self) -> BodyPartReader | None:
         """Read the fields up to the next file and return it, None at the end of the form."""
         while True:
             self._count += 1
             if self._count > MAX_PARTS + 1:
-                raise _too_large(f"the form: it has more than {MAX_PARTS} parts")
-            with _readable(f"part {self._count} of the form"):
+                raise too_large(f"the form: it has more than {MAX_PARTS} parts")
+            with readable(f"part {self._count} of the form"):
                 part = await self._reader.next()
             if part is None:
                 return None
             name = self._reader.disposition.get("name", "")
-            self._check(name, part)
+            checked = check_part(part, name, self._count)
             if name == "file":
-                return cast(BodyPartReader, part)
-            await self._read_field(name, cast(BodyPartReader, part))
-
-    def _check(self, name: str, part: BodyPartReader | MultipartReader) -> None:
-        if not name:
-            raise _malformed(f"part {self._count} of the form", "it has no name")
-        if not isinstance(part, BodyPartReader):
-            raise _malformed(self._place(name), "it is multipart itself", name)
-        for header in (hdrs.CONTENT_ENCODING, hdrs.CONTENT_TRANSFER_ENCODING):
-            if part.headers.get(header, "").strip().lower() not in PLAIN_ENCODINGS:
-                raise _malformed(self._place(name), f"it has a {header}: send the bytes as they are", name)
+                return checked
+            await self._read_field(name, checked)
 
     async def _read_field(self, name: str, part: BodyPartReader) -> None:
         if name in self.fields:
-            raise _malformed(self._place(name), "the form has it twice", name)
+            raise malformed(place_of(name), "the form has it twice", name)
         value = bytearray()
         while not part.at_eof():
-            with _readable(self._place(name)):
+            with readable(place_of(name)):
                 value += await part.read_chunk(CHUNK_BYTES)
             if len(value) > self._room:
-                raise _too_large(
-                    f"the fields of the form: they are over the limit of {MAX_FIELD_BYTES} bytes"
-                )
+                raise too_large(f"the fields of the form: they are over the limit of {MAX_FIELD_BYTES} bytes")
         self._room -= len(value)
-        with _readable(self._place(name)):
+        with readable(place_of(name)):
             self.fields[name] = value.decode()
 
-    def _place(self, name: str) -> str:
-        return f"the part {shorten(name)!r} of the form"
 
-
-class _FormReader(MultipartReader):
+class FormReader(MultipartReader):
     """Reader of aiohttp, which gets parts without Content-Disposition; `disposition` has its parameters."""
 
     multipart_reader_cls = MultipartReader
 
-    def __init__(self, headers: Mapping[str, str], source: "_Source") -> None:
+    def __init__(self, headers: Mapping[str, str], source: "FormBytes") -> None:
         super().__init__(
             headers, cast(StreamReader, source), max_field_size=MAX_LINE_BYTES, max_headers=MAX_HEADERS
         )
@@ -144,7 +130,7 @@ class _FormReader(MultipartReader):
         return part
 
 
-class _Source:
+class FormBytes:
     """Stream for the reader of aiohttp, with bounds on lines and the minimum rate."""
 
     def __init__(self, content: BodyReader) -> None:
@@ -192,9 +178,9 @@ async def read_form(request: web.Request, limit: int) -> UploadForm:
     """
     if hdrs.CONTENT_TYPE not in request.headers:
         raise invalid("cannot accept file: the request has no form", param="file", code="validation")
-    _check_body(request, limit, MAX_OVERHEAD_BYTES)
-    with _readable("the form"):
-        reader = _FormReader(request.headers, _Source(body_reader(request)))
+    check_form_body(request, limit, MAX_OVERHEAD_BYTES)
+    with readable("the form"):
+        reader = FormReader(request.headers, FormBytes(body_reader(request)))
     await send_100_continue(request)
     form = UploadForm(reader)
     await form.find_file()
@@ -206,18 +192,36 @@ async def read_stream(request: web.Request, limit: int) -> AsyncIterator[bytes]:
 
     The caller counts the bytes of a body without a declared length.
     """
-    _check_body(request, limit)
+    check_form_body(request, limit)
     await send_100_continue(request)
     reader = body_reader(request)
     while True:
-        with _readable("the body"):
+        with readable("the body"):
             piece = await reader.read(CHUNK_BYTES)
         if not piece:
             return
         yield piece
 
 
-def _check_body(request: web.Request, limit: int, overhead: int = 0) -> None:
+def check_part(part: BodyPartReader | MultipartReader, name: str, number: int) -> BodyPartReader:
+    """Return a part of a form; raise invalid_request for one without a name or with an encoding."""
+    if not name:
+        raise malformed(f"part {number} of the form", "it has no name")
+    if not isinstance(part, BodyPartReader):
+        raise malformed(place_of(name), "it is multipart itself", name)
+    for header in (hdrs.CONTENT_ENCODING, hdrs.CONTENT_TRANSFER_ENCODING):
+        if part.headers.get(header, "").strip().lower() not in PLAIN_ENCODINGS:
+            raise malformed(place_of(name), f"it has a {header}: send the bytes as they are", name)
+    return part
+
+
+def place_of(name: str) -> str:
+    """Return the words for a part of a form."""
+    return f"the part {shorten(name)!r} of the form"
+
+
+def check_form_body(request: web.Request, limit: int, overhead: int = 0) -> None:
+    """Refuse a compressed body, and one whose declared length is over the limit."""
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
     if encoding.lower() not in {"identity", ""}:
         raise invalid(
@@ -226,18 +230,18 @@ def _check_body(request: web.Request, limit: int, overhead: int = 0) -> None:
             code="unsupported_media_type",
         )
     if request.content_length is not None and request.content_length > limit + overhead:
-        raise _too_large(f"the file: it is over the limit of {limit} bytes")
+        raise too_large(f"the file: it is over the limit of {limit} bytes")
 
 
 @contextmanager
-def _readable(what: str) -> Iterator[None]:
+def readable(what: str) -> Iterator[None]:
     """Turn the exceptions of the readers into a refusal that names the unreadable part."""
     try:
         yield
     except UnicodeDecodeError:
-        raise _malformed(what, "it is not UTF-8") from None
+        raise malformed(what, "it is not UTF-8") from None
     except (ValueError, RuntimeError, HttpProcessingError, web.RequestPayloadError) as error:
-        raise _malformed(what, _reason(error)) from None
+        raise malformed(what, _reason(error)) from None
 
 
 def _reason(error: Exception) -> str:
@@ -250,11 +254,13 @@ def _reason(error: Exception) -> str:
     return "it is malformed"
 
 
-def _malformed(what: str, reason: str, param: str | None = None) -> GatewayError:
+def malformed(what: str, reason: str, param: str | None = None) -> GatewayError:
+    """Return the refusal of a form that cannot be read."""
     return invalid(f"cannot read {what}: {reason}", param=param, code="malformed_form")
 
 
-def _too_large(what: str) -> GatewayError:
+def too_large(what: str) -> GatewayError:
+    """Return the refusal of a form over a limit."""
     return GatewayError(ErrorKind.TOO_LARGE, f"cannot read {what}")
 
 
@@ -289,7 +295,8 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _media_type(part: BodyPartReader) -> str | None:
+def media_type_of(part: BodyPartReader) -> str | None:
+    """Return the declared media type of a part, None for none or one that cannot be repeated."""
     declared = part.headers.get(hdrs.CONTENT_TYPE, "").strip()
     is_sane = len(declared) <= MAX_MEDIA_TYPE_CHARACTERS and MEDIA_TYPE_PATTERN.fullmatch(declared)
     return declared if is_sane else None

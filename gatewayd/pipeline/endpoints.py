@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE, Candidate
+from gatewayd.catalog.failover import MISSING_ENDPOINT_CODE, UNSUPPORTED_ENDPOINT_CODE, Candidate
 from gatewayd.catalog.interfaces import AnswerWatch, CallContext, ModelSource
 from gatewayd.completions.json_access import as_text
 from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
@@ -86,11 +86,20 @@ def context_of(
 
 def endpoint_not_found(endpoint: str, model_id: str, reason: str) -> GatewayError:
     """Return the error for a model whose source lacks an endpoint, such as `/responses`."""
+    return _lacking(endpoint, model_id, reason, MISSING_ENDPOINT_CODE)
+
+
+def endpoint_not_supported(endpoint: str, model_id: str, reason: str) -> GatewayError:
+    """Return the error for a model whose source lacks an endpoint of images, audio or documents."""
+    return _lacking(endpoint, model_id, reason, UNSUPPORTED_ENDPOINT_CODE)
+
+
+def _lacking(endpoint: str, model_id: str, reason: str, code: str) -> GatewayError:
     return GatewayError(
         ErrorKind.NOT_FOUND,
         f"cannot use {endpoint} with model {model_id!r}: {reason}",
         param="model",
-        code=MISSING_ENDPOINT_CODE,
+        code=code,
     )
 
 

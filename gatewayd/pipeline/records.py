@@ -22,6 +22,16 @@ class Endpoint(StrEnum):
     RESPONSES = "responses"
     # Embeddings of texts.
     EMBEDDINGS = "embeddings"
+    # Images made from a prompt, or from a prompt and other images.
+    IMAGES = "images"
+    # Speech of a text.
+    SPEECH = "speech"
+    # A transcript or a translation of speech; filters read its prompt.
+    TRANSCRIPTIONS = "transcriptions"
+    # A check of texts for harmful content.
+    MODERATIONS = "moderations"
+    # Documents that are sorted by a query.
+    RERANK = "rerank"
     # A task that a client requests: title, tags, follow-ups.
     TASK = "task"
     # A task that the gateway starts after a chat request.

@@ -75,9 +75,10 @@ CHECKED_PERMISSIONS: Final = frozenset(
         *(("sharing", leaf) for leaf in ("public_knowledge", "public_tools")),
         *(("access_grants", leaf) for leaf in ("allow_users", "allow_groups")),
         *(("chat", leaf) for leaf in ("file_upload", "delete", "delete_message", "edit")),
-        *(("chat", leaf) for leaf in ("share", "export", "import")),
+        *(("chat", leaf) for leaf in ("share", "export", "import", "stt", "tts")),
         ("features", "api_keys"),
         ("features", "folders"),
+        ("features", "image_generation"),
         ("settings", "interface"),
     }
 )

@@ -10,9 +10,10 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.http.openapi import POLICY
-from gatewayd.http.routes import RouteAccess
+from gatewayd.http.routes import BASES, RouteAccess
 from tests.fakes.daemons.role_site import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
-from tests.fakes.http.samples import SAMPLES, STORED_RESPONSES
+from tests.fakes.http.multipart_forms import FORM as MULTIPART
+from tests.fakes.http.samples import MEDIA_FORMS, SAMPLES, STORED_RESPONSES, media_form
 from tests.fakes.http.samples_chats import (
     CHATS,
     EVENTS,
@@ -45,6 +46,9 @@ WAYS = {
 }
 """The SCIM token in each place where a credential may stand."""
 
+MEDIA_ROWS = {("POST", base + path): path for base in BASES for path in MEDIA_FORMS}
+"""Rows whose body is a form that goes on to a provider."""
+
 # Rows whose success depends on more than who asks: tested in test_credentials.py and below, by name.
 OWN_TESTS = {
     ("POST", f"{AUTHS}/update/password"),
@@ -60,6 +64,7 @@ OWN_TESTS = {
     ("POST", "/ollama/api/blobs/{digest}"),
     ("HEAD", "/ollama/api/blobs/{digest}"),
     UPLOAD,
+    *MEDIA_ROWS,
     *BYTES,
     *STORED_RESPONSES,
     *OWN_SAMPLES,
@@ -267,6 +272,19 @@ def test_blobs_are_refused_to_those_who_may_ask(site: Site, method: str) -> None
 def test_a_file_is_taken_from_whom_it_should(site: Site) -> None:
     tokens = (None, "sk-wrong", site.pending, site.user, site.admin)
     assert [upload(site, token).status for token in tokens] == [401, 401, 403, 200, 200]
+
+
+@pytest.mark.parametrize("path", MEDIA_FORMS)
+def test_a_form_goes_on_for_whom_it_should(site: Site, path: str) -> None:
+    site.provider.script()
+    body, headers = media_form(path), {"Content-Type": MULTIPART}
+    tokens = (None, "sk-wrong", site.pending, site.user, site.admin)
+    places = [base + path for base in BASES[: len(tokens)]]
+    replies = [
+        site.send("POST", place, body, token, headers) for place, token in zip(places, tokens, strict=True)
+    ]
+    assert [reply.status for reply in replies] == [401, 401, 403, 200, 200]
+    assert len(asked(site)) == 2
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in BYTES])

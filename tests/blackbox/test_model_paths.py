@@ -10,7 +10,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.http.routes import BASES
 from tests.fakes.daemons.role_site import AUTHS, MODELS, PUBLIC_GRANT, Site, opened_roles
 from tests.fakes.http.raw_http import Reply
-from tests.fakes.http.samples import ASKED, MESSAGES, RUNTIME_ASKED, Row
+from tests.fakes.http.samples import ASKED, MEDIA_FORMS, MESSAGES, RUNTIME_ASKED, Row
 from tests.fakes.http.samples_models import CONTROL_PATHS, MODEL_PATHS, Decision
 from tests.fakes.providers.upstream import Reply as FakeReply
 from tests.fakes.providers.upstream import json_reply, sse
@@ -87,6 +87,11 @@ def kind_of(path: str) -> str:
     return "l" if path.startswith("/ollama/api") else "o"
 
 
+def is_generating(path: str) -> bool:
+    """Tell whether the parameters of a record for the generation of text apply to a path."""
+    return not any(word in path for word in ("embed", "images", "audio", "moderations"))
+
+
 def ask(site: Site, path: str, model: str, token: str = "", **fields: Any) -> Reply:
     """Ask with an address in the text, and forget what the provider was asked before."""
     site.provider.script()
@@ -115,7 +120,7 @@ def test_every_path_is_asked_here_or_shares_its_handler() -> None:
         if not MODEL_PATHS[row].is_administration and MODEL_PATHS[row].filters is not Decision.NONE
     }
     for _, path in shared:
-        assert path in MESSAGES or any(path == base + end for base in BASES for end in ASKED)
+        assert path in MESSAGES or any(path == base + end for base in BASES for end in (*ASKED, *MEDIA_FORMS))
 
 
 def key_of_user(site: Site) -> str:
@@ -191,7 +196,7 @@ def test_record_without_a_prompt_holds_everywhere(site: Site, path: str) -> None
     reply = ask(site, path, f"tuned-{kind_of(path)}", stream=False, temperature=1)
     assert reply.status == 200, reply
     (sent,) = asked(site)
-    if "embed" not in path:
+    if is_generating(path):
         assert sent.get("temperature", sent.get("options", {}).get("temperature")) == 0.125
     reply = ask(site, path, f"told-{kind_of(path)}", stream=False)
     is_told = PATHS[path].documents is Decision.REFUSES
@@ -283,7 +288,7 @@ def test_a_name_without_a_tag_means_its_tag_latest(site: Site, path: str) -> Non
         assert ask(site, path, f"{kind}.{name}", stream=False).status == 200
         (sent,) = asked(site)
         assert sent["model"] == "tagged:latest"
-        if "embed" not in path:
+        if is_generating(path):
             assert sent.get("temperature", sent.get("options", {}).get("temperature")) == 0.125
 
 

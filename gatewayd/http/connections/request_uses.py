@@ -21,6 +21,8 @@ class RequestUse(Enum):
     REQUEST = ("request", 1, "connections")
     # A stored file: one descriptor beside the connection.
     UPLOAD = ("upload", 2, "connections", "uploads")
+    # A form that goes on to a provider: the connection there, and perhaps a stored file.
+    FORM = ("form", 3, "connections", "uploads")
     DOWNLOAD = ("download", 2, "connections", "downloads")
     # An answer of a model: a connection to a provider beside that of the client.
     ANSWER = ("answer", 2, "connections", "streams")

@@ -81,7 +81,7 @@ class KeyedClient:
         pieces: AsyncGenerator[bytes, None],
         length: int | None = None,
     ) -> UpstreamResponse:
-        """POST a body in pieces, with the headers of one key: its pieces cannot be sent again."""
+        """POST a body in pieces with the next key; as it cannot be sent again, a refusal is the answer."""
         key = self._ring.take()
         response = await self._client.upload(url, {**headers, **self._headers[key]}, pieces, length)
         if response.status in REST_SECONDS:

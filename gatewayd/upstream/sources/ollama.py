@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, NativeProtocol
+from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, NativeProtocol, RequestContent
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
 from gatewayd.dialects.ollama.source import ReplyDecoder, from_embed, to_completion, to_embed, to_request
@@ -14,6 +14,7 @@ from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
+from gatewayd.upstream.sources.rerank import post_rerank
 from gatewayd.upstream.streams.checks import CheckedLines, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks
 from gatewayd.upstream.streams.decoder import DecodingReader
@@ -96,6 +97,16 @@ class OllamaSource:
             await answer.aclose()
             raise self._exchange.failures.from_answer(answer.status, {}, b"<")
         return answer
+
+    async def exchange(
+        self, path: str, body: Body | RequestContent, model: Model, context: CallContext
+    ) -> ForwardedAnswer:
+        """Send a request to an OpenAI endpoint of the runtime."""
+        return await self._exchange.exchange(f"/v1{path}", body, context)
+
+    async def rerank(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return the scores of documents."""
+        return await post_rerank(self._exchange, "/v1/rerank", body, context)
 
     async def close(self) -> None:
         """Close all connections."""

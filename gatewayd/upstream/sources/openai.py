@@ -7,6 +7,7 @@ from gatewayd.catalog.interfaces import (
     CallContext,
     ForwardedAnswer,
     PreparingSource,
+    RequestContent,
     ResponsesSupport,
 )
 from gatewayd.catalog.records import Model
@@ -22,6 +23,7 @@ from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
+from gatewayd.upstream.sources.rerank import post_rerank
 from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
@@ -109,6 +111,16 @@ class OpenAiSource(PreparingSource):
         """Send a request to `path` below the base URL and return the answer unchanged."""
         model = as_text(body.get("model")) if body else ""
         return await self._exchange.forward(method, self._path(path, model), body, context=context)
+
+    async def exchange(
+        self, path: str, body: Body | RequestContent, model: Model, context: CallContext
+    ) -> ForwardedAnswer:
+        """Send a request to another endpoint and return the answer."""
+        return await self._exchange.exchange(self._path(path, model.upstream_id), body, context)
+
+    async def rerank(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return the scores of documents."""
+        return await post_rerank(self._exchange, self._path("/rerank", model.upstream_id), body, context)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -6,7 +6,13 @@ from typing import Any
 import orjson
 
 from gatewayd import json_decoder, json_encoder
-from gatewayd.catalog.interfaces import CallContext, NativeProtocol, NativeRefusalError, RefusedAnswer
+from gatewayd.catalog.interfaces import (
+    CallContext,
+    NativeProtocol,
+    NativeRefusalError,
+    RefusedAnswer,
+    RequestContent,
+)
 from gatewayd.completions.rate_limits import passed_headers
 from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid
@@ -17,7 +23,7 @@ from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.key_ring import KeyedClient
 from gatewayd.upstream.sources.refusals import MAX_RETRIES, ChangedRequest, RefusalMemory
-from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker
+from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
 from gatewayd.upstream.streams.sse import FramingError, find_error
@@ -39,6 +45,9 @@ MIN_SECRET_CHARACTERS = 8
 
 MAX_LIST_BYTES = 16 * 1024 * 1024
 """Maximum number of bytes of a list of models."""
+
+MAX_MEDIA_EVENT_BYTES = 32 * 1024 * 1024
+"""Maximum number of bytes of an event that holds an image or audio."""
 
 MAX_REFUSAL_BYTES = 64 * 1024
 """Maximum number of bytes that are read of the body of an error."""
@@ -99,6 +108,13 @@ class ProviderClient:
         raw, answer = await self._read_whole(sending, context=context)
         return raw, self._object(answer)
 
+    async def post_any(
+        self, path: str, body: Mapping[str, Any], context: CallContext | None = None
+    ) -> dict[str, Any] | list[Any]:
+        """Send a JSON body and return the JSON object or list of the answer."""
+        answer = (await self._read_whole(self._ask("POST", path, body, context), context=context))[1]
+        return answer if isinstance(answer, list) else self._object(answer)
+
     async def put(self, path: str, content: bytes, headers: Mapping[str, str]) -> object:
         """Send bytes with these headers and return the JSON object or list of the answer."""
         url = self._base + path
@@ -153,9 +169,34 @@ class ProviderClient:
             check = CheckedEvents() if media_type(response) == "text/event-stream" else CheckedWhole()
         return ForwardedReply(response, self.failures, check)
 
+    async def exchange(
+        self, path: str, body: Mapping[str, Any] | RequestContent, context: CallContext
+    ) -> ForwardedReply:
+        """Send JSON or other content and return the answer with its body unread; a status over 299 raises.
+
+        JSON and events of the answer are checked, other media types are not.
+        """
+        try:
+            if isinstance(body, Mapping):
+                response = await self._ask("POST", path, body, context)
+            else:
+                response = await self._upload(path, body, context)
+            _pass_headers(response, context)
+        except TransportError as error:
+            raise self.failures.from_transport(error) from error
+        return ForwardedReply(response, self.failures, _media_check(media_type(response)))
+
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+    async def _upload(self, path: str, content: RequestContent, context: CallContext) -> UpstreamResponse:
+        named = {} if self._identity is None else self._identity.for_model(context)
+        headers = {**named, **self._headers, "Content-Type": content.media_type}
+        response = await self._client.upload(self._base + path, headers, content.pieces(), content.length)
+        if not 200 <= response.status < 300:
+            raise self._refused(response, await self._read_refusal(response))
+        return response
 
     async def _ask(
         self,
@@ -377,3 +418,9 @@ async def _encode(body: Mapping[str, Any]) -> bytes:
 
 def _unwritable(error: orjson.JSONEncodeError) -> GatewayError:
     return invalid(f"cannot send the request as JSON: {error}")
+
+
+def _media_check(kind: str) -> StreamChecker:
+    if kind == "text/event-stream":
+        return CheckedEvents(MAX_MEDIA_EVENT_BYTES)
+    return CheckedWhole() if kind == "application/json" else UncheckedStream()

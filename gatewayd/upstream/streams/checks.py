@@ -29,7 +29,13 @@ MAX_HELD_BYTES: Final = 1024 * 1024
 KIND_PATTERN: Final = re.compile(r"[a-z_.]{1,64}")
 """Valid names in an `event:` line."""
 
-FINAL_KINDS: Final = frozenset({"response.completed", "response.failed", "response.incomplete"})
+FINAL_KINDS: Final = frozenset(
+    {
+        *("response.completed", "response.failed", "response.incomplete"),
+        *("image_generation.completed", "image_edit.completed"),
+        *("transcript.text.done", "speech.audio.done"),
+    }
+)
 
 
 class StreamChecker(Protocol):

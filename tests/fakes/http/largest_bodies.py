@@ -68,6 +68,8 @@ FEW_VALUES = (
 MODEL_ROWS = (
     *("/completions", "/responses", "/input_tokens", "/compact", "/embeddings", "/message", "/messages"),
     *("/count_tokens", "/event"),
+    *("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens", "/event"),
+    *("/images/generations", "/audio/speech", "/moderations"),
 )
 MODEL_ROWS_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/calls/")
 

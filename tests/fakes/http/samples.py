@@ -6,6 +6,7 @@ from typing import Any
 from gatewayd.accounts.records import Role
 from gatewayd.http.routes import BASES
 from tests.fakes.daemons.role_site import AUTHS, GROUPS, MODELS, PASSWORD, PUBLIC_GRANT, USERS, Site
+from tests.fakes.http.multipart_forms import field, form, part
 from tests.fakes.providers.all_routes_upstream import UNKNOWN
 
 Sample = Callable[[Site], tuple[str, Any]]
@@ -50,6 +51,9 @@ ASKED: dict[str, Any] = {
     "/responses": {"input": "hi"},
     "/responses/input_tokens": {"input": "hi"},
     "/responses/compact": {"input": "hi"},
+    "/images/generations": {"prompt": "hi"},
+    "/audio/speech": {"input": "hi", "voice": "alloy"},
+    "/moderations": {"input": "hi"},
 }
 """What is asked for below each base address, but for the model."""
 
@@ -62,6 +66,20 @@ STORED_RESPONSES = {
     )
 }
 """The rows of stored responses, of which each is its owner's alone, and that of a refused WebSocket."""
+
+MEDIA_FORMS: dict[str, str] = {
+    "/images/edits": "image",
+    "/audio/transcriptions": "file",
+    "/audio/translations": "file",
+}
+"""What is asked for by a form below each base address, with the name of its file."""
+
+
+def media_form(path: str, model: str = "o.m") -> bytes:
+    """Return the form for a path of `MEDIA_FORMS`."""
+    file = part(f'name="{MEDIA_FORMS[path]}"; filename="a"', b"bytes")
+    return form(field("model", model), field("prompt", "hi"), file)
+
 
 RUNTIME_ASKED: dict[str, Any] = {
     "/api/chat": {"messages": TURNS},

@@ -44,6 +44,12 @@ BELOW_BASES = {
     "/responses/input_tokens": CHAT,
     "/responses/compact": CHAT,
     "/embeddings": TEXTS,
+    "/images/generations": TEXTS,
+    "/images/edits": TEXTS,
+    "/audio/speech": TEXTS,
+    "/audio/transcriptions": TEXTS,
+    "/audio/translations": TEXTS,
+    "/moderations": TEXTS,
 }
 RUNTIME = {
     "/api/chat": CHAT,

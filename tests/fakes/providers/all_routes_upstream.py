@@ -48,11 +48,13 @@ class Everything(FakeUpstream):
             return json_reply({"own": True})
         if request.method == "GET":
             return self._got(request) or super()._default(request)
-        named: dict[str, Any] = request.json if request.body else {}
+        is_form = request.headers.get("Content-Type", "").startswith("multipart/")
+        named: dict[str, Any] = request.json if request.body and not is_form else {}
         model = str(named.get("model", "m"))
         is_streamed = named.get("stream", request.path == "/api/generate")
         return (
             (self._streamed(request.path, model) if is_streamed else self._whole(request.path, model))
+            or self._media(request.path)
             or self._runtime(request.path, streams=named.get("stream") is not False)
             or super()._default(request)
         )
@@ -94,6 +96,18 @@ class Everything(FakeUpstream):
                 return json_reply({"id": "r", **kept})
             case "/api/generate":
                 return json_reply({"model": model, "response": f"Hello from {model}", **DONE})
+            case _:
+                return None
+
+    def _media(self, path: str) -> Reply | None:
+        """Answer an endpoint of images, audio or moderations, in JSON and whole whatever was asked for."""
+        match path:
+            case "/v1/images/generations" | "/v1/images/edits":
+                return json_reply({"created": 1, "data": [{"b64_json": "aGk="}]})
+            case "/v1/audio/speech" | "/v1/audio/transcriptions" | "/v1/audio/translations":
+                return json_reply({"text": "hi"})
+            case "/v1/moderations":
+                return json_reply({"id": "x", "results": [{"flagged": False}]})
             case _:
                 return None
 

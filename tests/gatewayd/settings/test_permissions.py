@@ -45,6 +45,7 @@ def test_environment_names(leaf: str, variable: str) -> None:
 # How the code asks for a permission: by section and name, by the name alone, or as an option.
 CHECKS = (
     (r'(?:require|may)\((?:[\w()]+, )?"(\w+)", "(\w+)"\)', None),
+    (r'permission=\("(\w+)", "(\w+)"\)', None),
     (r'get\("(\w+)", \{\}\)\.get\("(\w+)"', None),
     (r'require_chat\(\w+, "(\w+)"\)', "chat"),
     (r'= ?"(public_\w+)"', "sharing"),

@@ -12,12 +12,9 @@ import orjson
 import pytest
 
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
-from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
-from gatewayd.pipeline.token_counts import TokenCounts
 from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
@@ -102,7 +99,6 @@ async def opened(denied: Sequence[str] = (), **rules: Any) -> AsyncIterator[Site
         plain.requests.clear()
         strict.requests.clear()
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
-        counts = TokenCounts(catalog, InputFilters(catalog, NoFilters()), count_locally)
         rows = [
             *MessageRoutes(pipeline, local_counts(catalog), body_limit=1_000_000).routes(),
             *ChatRoutes(Runs(pipeline), body_limit=1_000_000).routes(),

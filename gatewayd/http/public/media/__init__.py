@@ -1,0 +1,1 @@
+"""Routes of images, audio, moderations and reranking."""

@@ -1,0 +1,1 @@
+"""Requests for images, speech, transcripts, moderations and sorted documents."""
