@@ -18,7 +18,7 @@ from gatewayd.chats import parser as chats_parser
 from gatewayd.chats import records, transfer
 from gatewayd.completions import deltas, embedded_json, limits, provider_errors, refusal_reasons
 from gatewayd.completions.refusal_reasons import RefusalReason
-from gatewayd.dialects import embeddings, openai, token_estimate
+from gatewayd.dialects import embeddings, openai, rerank, token_estimate
 from gatewayd.dialects.anthropic import betas, blocks, effort, hosts
 from gatewayd.dialects.anthropic import completion as anthropic_completion
 from gatewayd.dialects.anthropic import content as anthropic_content
@@ -36,7 +36,7 @@ from gatewayd.dialects.providers import formats, message_request, reasoning_wish
 from gatewayd.dialects.providers.rules import Protocol
 from gatewayd.dialects.responses import reasoning_details, upstream_request
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http import body
+from gatewayd.http import body, media_forms, uploads
 from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES, status_of, type_of
 from gatewayd.http.public.chats import routes as chats_routes
@@ -44,12 +44,12 @@ from gatewayd.http.public.model_runtimes import routes as runtime_routes
 from gatewayd.http.public.models import anthropic_lists
 from gatewayd.http.responses import heartbeat
 from gatewayd.http.routes import BASES, Route, RouteDialect
+from gatewayd.knowledge import reranker_source
 from gatewayd.pipeline import embeddings as batches
 from gatewayd.pipeline.documents import model_info
 from gatewayd.pipeline.media.endpoints import (
     IMAGE_EDIT,
     MEDIA_ENDPOINTS,
-    RERANK,
     TRANSCRIPTION,
     TRANSLATION,
 )
@@ -129,6 +129,11 @@ SENTENCES = [
     f" {key_ring.REST_SECONDS[429]:g},",
     reasoning_details.FORMAT,
     f"at most {embeddings.MAX_INPUTS} of them",
+    f"(at most {rerank.MAX_DOCUMENTS})",
+    f"at most {reranker_source.MAX_RERANKED_DOCUMENTS} documents, scores",
+    f"at most {media_forms.MAX_FORM_PARTS} parts; its fields together have at most"
+    f" {uploads.MAX_FIELD_BYTES} bytes",
+    f"An event has at most {provider_client.MAX_MEDIA_EVENT_BYTES // 2**20} MiB",
     f"from 1 to {anthropic_lists.MAX_PAGE_SIZE}",
     f"at most {runtimes.ASK_SECONDS:g} seconds",
     f"asked last for {failover.REST_SECONDS:g} seconds",
@@ -222,7 +227,6 @@ def test_every_endpoint_of_media_has_its_row() -> None:
             " ".join(each.fields),
         ]
         for each in MEDIA_ENDPOINTS
-        if each is not RERANK
     ]
 
 

@@ -19,6 +19,7 @@ DECIDED = {
     "pipeline/pipeline.py": {"ask", "complete", "complete_message", "stream", "stream_message"},
     "pipeline/passthrough.py": {"ask", "forward"},
     "pipeline/embeddings.py": {"ask", "embed"},
+    "pipeline/media/rerank.py": {"ask", "rerank"},
     "pipeline/media/service.py": {"ask", "exchange"},
     # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
@@ -57,6 +58,8 @@ OTHERS = {
     "pipeline/stream.py": {"stream"},
     "pipeline/filters/streams.py": {"stream"},
     "http/public/files/upload.py": {"stream"},
+    # The gateway's own reranker, which is the source itself.
+    "knowledge/reranker_source.py": {"rerank"},
 }
 
 

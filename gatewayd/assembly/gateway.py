@@ -18,6 +18,7 @@ from gatewayd.assembly.accounts import (
 from gatewayd.assembly.documents import open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
+from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
@@ -154,7 +155,8 @@ async def open_services(
     )
     await providers.load()
     await open_extensions(extensions, make_gateway_host(services), stack)
-    sources.add(extensions.functions)
+    for source in (extensions.functions, *reranker_sources(settings, documents.engines.embedding.reranker)):
+        sources.add(source)
     use_providers(services)
     providers.on_change = partial(use_providers, services)
     return services

@@ -9,7 +9,7 @@ from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ModelSourc
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.pipeline.endpoints import endpoint_not_found, lacks_endpoint
 from gatewayd.pipeline.filters.conversions import EmbeddingInputs
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
@@ -61,6 +61,7 @@ class EmbeddingService:
         vectors = [item["embedding"] for answer in answers for item in answer["data"]]
         if len(set(map(len, vectors))) > 1:
             raise _broken(model, "its embeddings differ in length")
+        _check_dimensions(body.get("dimensions"), vectors, model)
         data = [
             {"object": "embedding", "index": index, "embedding": vector}
             for index, vector in enumerate(vectors)
@@ -118,6 +119,17 @@ def _check(data: Any, count: int, model: Model) -> None:
     for item in data:
         if not (isinstance(item, dict) and _is_vector(item.get("embedding"))):
             raise _broken(model, "an embedding is not a list of numbers")
+
+
+def _check_dimensions(wanted: object, vectors: Sequence[Sequence[float]], model: Model) -> None:
+    """Raise invalid_request if the source ignored the length of vectors that the caller wants."""
+    if type(wanted) is int and vectors and len(vectors[0]) != wanted:
+        raise invalid(
+            f"cannot use dimensions with model {model.id!r}: its source {model.source!r} gives vectors of"
+            f" {len(vectors[0])} numbers",
+            param="dimensions",
+            code="unsupported_parameter",
+        )
 
 
 def _is_vector(value: Any) -> bool:

@@ -98,7 +98,7 @@ TEXTS = {
 LARGE = (
     *("/completions", "/responses", "/input_tokens", "/compact", "/embeddings", "/message", "/messages"),
     *("/count_tokens", "/event"),
-    *("/images/generations", "/audio/speech", "/moderations"),
+    *("/images/generations", "/audio/speech", "/moderations", "/rerank"),
 )
 LARGE_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/")
 

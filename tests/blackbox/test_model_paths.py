@@ -89,7 +89,7 @@ def kind_of(path: str) -> str:
 
 def is_generating(path: str) -> bool:
     """Tell whether the parameters of a record for the generation of text apply to a path."""
-    return not any(word in path for word in ("embed", "images", "audio", "moderations"))
+    return not any(word in path for word in ("embed", "images", "audio", "moderations", "rerank"))
 
 
 def ask(site: Site, path: str, model: str, token: str = "", **fields: Any) -> Reply:
@@ -120,7 +120,8 @@ def test_every_path_is_asked_here_or_shares_its_handler() -> None:
         if not MODEL_PATHS[row].is_administration and MODEL_PATHS[row].filters is not Decision.NONE
     }
     for _, path in shared:
-        assert path in MESSAGES or any(path == base + end for base in BASES for end in (*ASKED, *MEDIA_FORMS))
+        ends = (*ASKED, *MEDIA_FORMS)
+        assert path in MESSAGES or any(path == base + end for base in (*BASES, "/v2") for end in ends)
 
 
 def key_of_user(site: Site) -> str:

@@ -54,6 +54,7 @@ ASKED: dict[str, Any] = {
     "/images/generations": {"prompt": "hi"},
     "/audio/speech": {"input": "hi", "voice": "alloy"},
     "/moderations": {"input": "hi"},
+    "/rerank": {"query": "hi", "documents": ["hi"]},
 }
 """What is asked for below each base address, but for the model."""
 
@@ -112,6 +113,7 @@ def model_samples() -> Iterator[tuple[Row, Sample]]:
     for path in ("/chat/completions", "/embeddings"):
         base = "/openai/deployments/{id}"
         yield ("POST", base + path), plain(base.format(id="o.m") + path, ASKED[path])
+    yield ("POST", "/v2/rerank"), plain("/v2/rerank", {"model": "o.m", **ASKED["/rerank"]})
     for path in MESSAGES:
         body = {"model": "a.m", "max_tokens": 5, "messages": TURNS}
         yield ("POST", path), plain(path, body)

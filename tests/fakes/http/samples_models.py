@@ -50,6 +50,7 @@ BELOW_BASES = {
     "/audio/transcriptions": TEXTS,
     "/audio/translations": TEXTS,
     "/moderations": TEXTS,
+    "/rerank": TEXTS,
 }
 RUNTIME = {
     "/api/chat": CHAT,
@@ -72,6 +73,7 @@ MODEL_PATHS: dict[Row, ModelPath] = {
     **{("POST", base + path): decided for base in BASES for path, decided in BELOW_BASES.items()},
     ("POST", "/openai/deployments/{id}/chat/completions"): CHAT,
     ("POST", "/openai/deployments/{id}/embeddings"): TEXTS,
+    ("POST", "/v2/rerank"): TEXTS,
     **{("POST", path): CHAT for path in MESSAGES},
     **{("POST", f"/ollama{path}{place}"): decided for path, decided in RUNTIME.items() for place in PLACES},
     **{(method, f"/ollama{path}{place}"): KEPT for method, path in ADMINISTRATION for place in PLACES},

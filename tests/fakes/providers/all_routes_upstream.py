@@ -106,6 +106,8 @@ class Everything(FakeUpstream):
                 return json_reply({"created": 1, "data": [{"b64_json": "aGk="}]})
             case "/v1/audio/speech" | "/v1/audio/transcriptions" | "/v1/audio/translations":
                 return json_reply({"text": "hi"})
+            case "/v1/rerank":
+                return json_reply({"results": [{"index": 0, "relevance_score": 0.5}]})
             case "/v1/moderations":
                 return json_reply({"id": "x", "results": [{"flagged": False}]})
             case _:

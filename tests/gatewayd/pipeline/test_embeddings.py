@@ -75,6 +75,13 @@ def asking(count: int, **fields: Any) -> Body:
     return {"model": "m", "input": [str(number) for number in range(count)], **fields}
 
 
+async def test_vectors_of_another_length_than_asked_for_are_no_success(catalog: Catalog) -> None:
+    embeddings = await using(catalog, Embedder())
+    with pytest.raises(GatewayError, match="vectors of 2 numbers") as refused:
+        await embeddings.run(asking(1, dimensions=3), RequestCaller(ADMIN))
+    assert (refused.value.kind, refused.value.param) == (ErrorKind.INVALID_REQUEST, "dimensions")
+
+
 async def test_inputs_go_in_batches_and_vectors_come_back_in_order(catalog: Catalog) -> None:
     source = Embedder()
     embeddings = await using(catalog, source)

@@ -1,0 +1,41 @@
+"""Service of reranking: sorts documents by a query with the source of the model."""
+
+from gatewayd.catalog.interfaces import CallContext, ModelSource, RerankSource
+from gatewayd.catalog.records import Model
+from gatewayd.catalog.service import Catalog
+from gatewayd.completions.records import Body
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.endpoints import endpoint_not_supported
+from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
+from gatewayd.pipeline.interfaces import ChatFilters
+from gatewayd.pipeline.media.endpoints import RERANK
+
+
+class RerankService:
+    """Scores documents with a provider's model or with the gateway's own reranker."""
+
+    def __init__(self, catalog: Catalog, filters: ChatFilters) -> None:
+        self._catalog = catalog
+        self._inputs = InputFilters(catalog, filters)
+
+    async def run(self, body: Body, caller: RequestCaller) -> Body:
+        """Answer `{"model", "query", "documents": [text], ...}` as `RerankSource.rerank` does.
+
+        Raises not_found (code endpoint_not_supported) if the source cannot rerank, the errors of
+        `InputFilters.apply` and other errors of the source.
+        """
+        asked = await self._inputs.apply(RERANK, body, caller)
+        return await self._catalog.failover.ask(
+            asked.candidates, lambda model, source: _rerank(asked.body, model, source, asked.context)
+        )
+
+
+async def _rerank(body: Body, model: Model, source: ModelSource, context: CallContext) -> Body:
+    if not isinstance(source, RerankSource):
+        raise endpoint_not_supported(RERANK.path, model.id, f"{source.name!r} has no such endpoint")
+    try:
+        return await source.rerank({**body, "model": model.upstream_id}, model, context)
+    except GatewayError as error:
+        if error.kind is ErrorKind.NOT_FOUND:
+            raise endpoint_not_supported(RERANK.path, model.id, error.message) from error
+        raise
