@@ -10,6 +10,7 @@ import typer
 from gatewayctl import __version__, failures
 from gatewayctl.command import Session
 from gatewayctl.commands import (
+    batches,
     collections,
     database,
     events,
@@ -52,6 +53,7 @@ app.add_typer(files.noun, name="file")
 app.add_typer(collections.noun, name="collection")
 app.add_typer(stored_chats.noun, name="chat")
 app.add_typer(tasks.noun, name="task")
+app.add_typer(batches.noun, name="batch")
 app.add_typer(events.noun, name="event")
 app.add_typer(functions.noun, name="function")
 app.add_typer(tools.noun, name="tool")

@@ -171,6 +171,9 @@ class Daemon:
         tasks.spawn(
             "free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.services.database.forget).look)
         )
+        batches = gateway.services.batches
+        tasks.spawn("old batches", _every(PRUNE_INTERVAL_SECONDS, batches.batches.prune))
+        tasks.spawn("batches", batches.worker.work())
         tasks.spawn("documents", gateway.services.documents.start())
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval

@@ -68,7 +68,7 @@ from tests.write_provider_rules import update as with_provider_rules
 PAGE = (Path(__file__).parents[1] / "man" / "gatewayd-dialects.7").read_text()
 ENDS = "|".join(end[1:] for end in BELOW_BASES)
 
-TAGS = {"chat", "embeddings", "forwarding", "media", "models", "responses", "runtime"}
+TAGS = {"batches", "chat", "embeddings", "forwarding", "media", "models", "responses", "runtime"}
 
 NAMES = {
     "the gateway's own fields": openai.OWN_FIELDS,
@@ -318,7 +318,7 @@ def spelled(row: Route) -> str:
     """Return a path as the page has it."""
     path = re.sub(r"/\{index:.*\}$", "", row.path)
     path = re.sub(r"\{([a-z]+)(:[^}]*)?\}", lambda found: found[1].upper(), path)
-    if path.startswith("/openai/deployments/"):
+    if path.startswith("/openai/deployments/") or row.tag == "batches":
         return path
     bases = [base for base in BASES if row.dialect is RouteDialect.OPENAI and path.startswith(f"{base}/")]
     return f"BASE{path.removeprefix(max(bases, key=len))}" if bases else path

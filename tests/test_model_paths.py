@@ -57,6 +57,7 @@ OTHERS = {
     "upstream/sources/ollama.py": {"exchange", "forward"},
     "pipeline/stream.py": {"stream"},
     "pipeline/filters/streams.py": {"stream"},
+    "http/public/batches/files.py": {"stream"},
     "http/public/files/upload.py": {"stream"},
     # The gateway's own reranker, which is the source itself.
     "knowledge/reranker_source.py": {"rerank"},

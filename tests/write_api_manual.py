@@ -71,6 +71,11 @@ SECTIONS: Final = (
         "gatewayd-dialects(7), OTHER ENDPOINTS, has the permissions and limits.",
     ),
     Section(
+        "Batches",
+        frozenset({"batches"}),
+        "The bodies are those of the OpenAI API. gatewayd-dialects(7), BATCHES, has the rules and limits.",
+    ),
+    Section(
         "Outlet filters and actions",
         frozenset({"plugins"}),
         "These endpoints run outlet filters and actions on existing messages.",
@@ -246,6 +251,9 @@ def body(row: Route) -> Iterator[str]:
     if row.use is RequestUse.FORM:
         yield ".br"
         yield "Body: a form (multipart/form-data) with the field model and at least one file."
+    elif row.invites and row.tag == "batches":
+        yield ".br"
+        yield "Body: a form (multipart/form-data) with the part file and the field purpose."
     elif row.invites:
         yield ".br"
         yield "Body: a form (multipart/form-data) with the part file, and optionally metadata, a JSON object."

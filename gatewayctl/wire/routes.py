@@ -3,6 +3,7 @@
 from typing import Final
 
 from gatewayctl.wire import (
+    batches,
     chat,
     collections,
     database,
@@ -166,6 +167,11 @@ LIST_KEYS: Final = _get("/v1/keys", keys.KeyList, "List API keys", "user")
 CREATE_KEY: Final = _write("POST", "/v1/keys", keys.NewKey, keys.KeyWritten, "Issue an API key")
 EXPLAIN_KEYS: Final = _get("/v1/keys/why/{ref}", keys.KeyReasons, "Explain whether a user may have API keys")
 REVOKE_KEY: Final = _write("DELETE", "/v1/keys/{id}", NoBody, keys.KeyWritten, "Revoke an API key")
+
+# Batches.
+LIST_BATCHES: Final = _get("/v1/batches", batches.BatchList, "List batches", "user")
+SHOW_BATCH: Final = _get("/v1/batches/{id}", batches.Batch, "Show a batch")
+CANCEL_BATCH: Final = _post("/v1/batches/{id}/cancel", NoBody, batches.Batch, "Cancel a batch")
 
 # Settings.
 LIST_SETTINGS: Final = _get("/v1/settings", settings.SettingList, "List settings")

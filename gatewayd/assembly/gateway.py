@@ -15,6 +15,7 @@ from gatewayd.assembly.accounts import (
     make_stores,
     signing_secret,
 )
+from gatewayd.assembly.batches import make_batch_requests, open_batches
 from gatewayd.assembly.documents import open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
@@ -133,6 +134,8 @@ async def open_services(
         catalog, pipeline, live, extensions, tasks, room, documents.files, settings
     )
     answering.runs.configure(run_options(settings))
+    requests = make_batch_requests(catalog, pipeline, extensions.filters, answering.response_ids)
+    batches = await open_batches(settings, stores, accounts.key_rules, requests, room, tasks)
     services = GatewayServices(
         settings=settings,
         tasks=tasks,
@@ -151,6 +154,7 @@ async def open_services(
         servers=servers,
         extensions=extensions,
         answering=answering,
+        batches=batches,
         room=room,
     )
     await providers.load()

@@ -7,6 +7,7 @@ from functools import partial
 
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
+from gatewayd.assembly.batches import batch_rows, control_batch_rows
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
@@ -273,6 +274,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *public_response_rows(services, streams),
         *media_rows(services, streams),
+        *batch_rows(services.batches, body_limit=limit),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),
@@ -369,6 +371,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
             services.catalog, services.documents.collections, services.extensions, accounts, viewers, writes
         ),
         *control_plugin_rows(services.extensions, services.servers, accounts, viewers, writes),
+        *control_batch_rows(services.batches, accounts),
         *control_live_rows(services.live, services.answering, accounts, viewers),
         *control_document_rows(services.settings, services.documents, accounts, viewers, writes),
         *control_links.LinkRoutes(services.provisioning.links, users, groups, writes).routes(),

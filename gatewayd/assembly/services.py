@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.batches import BatchServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
@@ -45,6 +46,7 @@ class GatewayServices:
     servers: ToolServerServices
     extensions: ExtensionServices
     answering: AnswerServices
+    batches: BatchServices
     room: DescriptorBudget
 
     def configured(self) -> Mapping[str, Any]:

@@ -299,6 +299,13 @@ class Settings(
         le=1024,
     )
 
+    batch_parallel_requests: types.Whole = setting(
+        restart(LIMITS),
+        4,
+        "Maximum number of requests of batches that run at once.",
+        ge=1,
+        le=1000,
+    )
     request_body_limit: types.Size = setting(
         restart(LIMITS),
         ByteSize(32 * 2**20),

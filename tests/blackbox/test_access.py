@@ -14,6 +14,7 @@ from gatewayd.http.routes import BASES, RouteAccess
 from tests.fakes.daemons.role_site import AUTHS, GROUPS, SCIM_TOKEN, Site, opened_roles
 from tests.fakes.http.multipart_forms import FORM as MULTIPART
 from tests.fakes.http.samples import MEDIA_FORMS, SAMPLES, STORED_RESPONSES, media_form
+from tests.fakes.http.samples_batches import BATCH_ROWS
 from tests.fakes.http.samples_chats import (
     CHATS,
     EVENTS,
@@ -65,6 +66,7 @@ OWN_TESTS = {
     ("HEAD", "/ollama/api/blobs/{digest}"),
     UPLOAD,
     *MEDIA_ROWS,
+    *BATCH_ROWS,
     *BYTES,
     *STORED_RESPONSES,
     *OWN_SAMPLES,

@@ -98,7 +98,7 @@ TEXTS = {
 LARGE = (
     *("/completions", "/responses", "/input_tokens", "/compact", "/embeddings", "/message", "/messages"),
     *("/count_tokens", "/event"),
-    *("/images/generations", "/audio/speech", "/moderations", "/rerank"),
+    *("/images/generations", "/audio/speech", "/moderations", "/rerank", "/messages/batches"),
 )
 LARGE_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/")
 

@@ -137,6 +137,12 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("task stop --chat {chat}"),
         Step("task stop none", 5),
     ],
+    "batch": [
+        Step("batch list --user {root}"),
+        Step("batch list --user {nobody}", 5),
+        Step("batch show none", 5),
+        Step("batch cancel none", 5),
+    ],
     "event": [
         Step("event follow --user {root} --count 1"),
         Step("event follow --all --count 1"),

@@ -69,7 +69,7 @@ MODEL_ROWS = (
     *("/completions", "/responses", "/input_tokens", "/compact", "/embeddings", "/message", "/messages"),
     *("/count_tokens", "/event"),
     *("/completions", "/responses", "/embeddings", "/message", "/messages", "/count_tokens", "/event"),
-    *("/images/generations", "/audio/speech", "/moderations", "/rerank"),
+    *("/images/generations", "/audio/speech", "/moderations", "/rerank", "/messages/batches"),
 )
 MODEL_ROWS_BELOW = (RUNTIME, "/api/chat/", "/api/v1/events/calls/")
 

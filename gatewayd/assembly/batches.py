@@ -1,0 +1,107 @@
+"""Batches: their stores, worker and routes."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gatewayd.accounts.key_rules import KeyRules
+from gatewayd.assembly.accounts import AccountServices, AccountStores
+from gatewayd.batches.actors import CurrentBatchActors
+from gatewayd.batches.files import BatchFiles
+from gatewayd.batches.interfaces import RequestRunner
+from gatewayd.batches.records import BatchDialect
+from gatewayd.batches.requests import BatchRequests
+from gatewayd.batches.run import LineServices
+from gatewayd.batches.service import Batches
+from gatewayd.batches.worker import BatchWorker
+from gatewayd.catalog.service import Catalog
+from gatewayd.errors import GatewayError
+from gatewayd.http.control.accounts.grantees import GranteeFinder
+from gatewayd.http.control.batches import ControlBatchRoutes
+from gatewayd.http.errors import body_of, status_of
+from gatewayd.http.public.batches.files import BatchFileRoutes
+from gatewayd.http.public.batches.message_batches import MessageBatchRoutes
+from gatewayd.http.public.batches.routes import BatchRoutes
+from gatewayd.http.routes import Route, RouteDialect
+from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.pipeline.embeddings import EmbeddingService
+from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
+from gatewayd.pipeline.media.service import MediaService
+from gatewayd.pipeline.passthrough import RequestForwarder
+from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.responses.ids import ResponseIds
+from gatewayd.settings import Settings
+from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
+from gatewayd.tasks import TaskRegistry
+
+FOLDER: Final = "batches"
+DIALECTS: Final = {
+    BatchDialect.OPENAI: RouteDialect.OPENAI,
+    BatchDialect.ANTHROPIC: RouteDialect.ANTHROPIC,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchServices:
+    """Batches, and the worker that runs them."""
+
+    batches: Batches
+    worker: BatchWorker
+
+
+def make_batch_requests(
+    catalog: Catalog, pipeline: Pipeline, filters: ChatFilters, response_ids: ResponseIds
+) -> BatchRequests:
+    """Return what runs the requests of batches."""
+    return BatchRequests(
+        pipeline,
+        EmbeddingService(catalog, filters),
+        RequestForwarder(catalog, filters, response_ids),
+        MediaService(catalog, filters),
+    )
+
+
+async def open_batches(
+    settings: Settings,
+    stores: AccountStores,
+    rules: KeyRules,
+    requests: RequestRunner,
+    room: RunLimiter,
+    tasks: TaskRegistry,
+) -> BatchServices:
+    """Return the services of batches; files that a killed daemon left without a row are deleted."""
+    folder = settings.data_dir / FOLDER
+    files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"))
+    await files.start()
+    rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, rules)
+    lines = LineServices(
+        requests,
+        actors,
+        room,
+        render_failure,
+        asyncio.Semaphore(settings.batch_parallel_requests),
+        settings.batch_parallel_requests,
+    )
+    worker = BatchWorker(rows, files, lines, tasks, folder / "progress")
+    return BatchServices(Batches(rows, files, worker, actors), worker)
+
+
+def batch_rows(services: BatchServices, *, body_limit: int) -> Sequence[Route]:
+    """Return the rows of batches and their files."""
+    batches = services.batches
+    return [
+        *BatchFileRoutes(batches).routes(),
+        *BatchRoutes(batches).routes(),
+        *MessageBatchRoutes(batches, body_limit=body_limit).routes(),
+    ]
+
+
+def control_batch_rows(services: BatchServices, accounts: AccountServices) -> Sequence[Route]:
+    """Return the rows of the noun batch of the control socket."""
+    return ControlBatchRoutes(services.batches, GranteeFinder(accounts.users, accounts.groups)).routes()
+
+
+def render_failure(error: GatewayError, dialect: BatchDialect) -> tuple[int, dict[str, Any]]:
+    """Return status and body of a failure of one request."""
+    return status_of(error, DIALECTS[dialect]), body_of(error, DIALECTS[dialect])

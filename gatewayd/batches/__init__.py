@@ -1,0 +1,1 @@
+"""Batches: files of requests that run at low priority as their user."""

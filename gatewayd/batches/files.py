@@ -1,0 +1,143 @@
+"""Files of batches: requests that users upload, and results that the gateway writes."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.batches.interfaces import BatchFileStore
+from gatewayd.batches.records import BatchFile
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.ingest.blobs import LocalBlobs
+
+INPUT_PURPOSE: Final = "batch"
+OUTPUT_PURPOSE: Final = "batch_output"
+
+MAX_FILE_BYTES: Final = 200 * 1024 * 1024
+"""Maximum number of bytes of a file of requests, as at OpenAI."""
+
+MAX_USER_FILES: Final = 1000
+MAX_USER_BYTES: Final = 2 * 1024**3
+MAX_NAME_CHARACTERS: Final = 255
+MIN_LIFE_SECONDS: Final = 3600
+MAX_LIFE_SECONDS: Final = 30 * 24 * 3600
+"""Bounds of the time for which a file is kept; without a wish it is the longest."""
+
+MAX_EXPIRED_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FileWishes:
+    """What an upload says about its file: the purpose, and for how long it is kept."""
+
+    purpose: str
+    life_seconds: int = MAX_LIFE_SECONDS
+
+
+class BatchFiles:
+    """Stores files with their bytes; a file is known only to its user."""
+
+    def __init__(self, rows: BatchFileStore, blobs: LocalBlobs, clock: ids.Clock = ids.now) -> None:
+        self._rows = rows
+        self._blobs = blobs
+        self._clock = clock
+
+    async def start(self) -> None:
+        """Delete bytes without a row, which a killed daemon left."""
+        await self._blobs.sweep(self._rows.ids())
+
+    def path(self, file_id: str) -> Path:
+        """Return the path of the bytes of a file."""
+        return self._blobs.path(file_id)
+
+    async def upload(
+        self, user_id: str, name: str, stream: AsyncIterator[bytes], wishes: Callable[[], "FileWishes"]
+    ) -> BatchFile:
+        """Store an upload; `wishes` is called when all bytes are there.
+
+        Raises invalid_request for another purpose than batch, too_large, and conflict if the user has too
+        many files.
+        """
+        count, size = await self._rows.usage(user_id)
+        if count >= MAX_USER_FILES or size >= MAX_USER_BYTES:
+            raise GatewayError(
+                ErrorKind.CONFLICT,
+                f"cannot store the file: you have {count} files of {size} bytes; delete some of them",
+                code="too_many_files",
+            )
+        return await self._store(user_id, name, stream, MAX_FILE_BYTES, lambda: _checked(wishes()))
+
+    async def write(self, user_id: str, name: str, stream: AsyncIterator[bytes]) -> BatchFile:
+        """Store results of the gateway."""
+        return await self._store(user_id, name, stream, 0, lambda: FileWishes(OUTPUT_PURPOSE))
+
+    async def _store(
+        self,
+        user_id: str,
+        name: str,
+        stream: AsyncIterator[bytes],
+        limit: int,
+        wishes: Callable[[], "FileWishes"],
+    ) -> BatchFile:
+        file_id = f"file-{ids.new_id().replace('-', '')}"
+        received = await self._blobs.receive(file_id, stream, limit)
+        is_stored = False
+        try:
+            wanted, now = wishes(), self._clock()
+            file = BatchFile(
+                file_id,
+                user_id,
+                name[:MAX_NAME_CHARACTERS] or "file.jsonl",
+                wanted.purpose,
+                received.size,
+                now,
+                now + wanted.life_seconds,
+            )
+            await self._rows.add(file)
+            is_stored = True
+        finally:
+            if not is_stored:
+                await self._blobs.remove([file_id])
+        return file
+
+    async def get(self, user_id: str, file_id: str) -> BatchFile:
+        """Return a file of a user; raises not_found for any other."""
+        file = await self._rows.find(file_id)
+        if file is None or file.user_id != user_id or file.expires_at <= self._clock():
+            raise not_found("file", file_id)
+        return file
+
+    async def list(
+        self, user_id: str, purpose: str | None, *, after: str | None, limit: int
+    ) -> Sequence[BatchFile]:
+        """Return files of a user, newest first."""
+        return await self._rows.list(user_id, purpose, after=after, limit=limit)
+
+    async def remove(self, file: BatchFile) -> None:
+        """Delete a file."""
+        await self._rows.remove([file.id])
+        await self._blobs.remove([file.id])
+
+    async def prune(self) -> int:
+        """Delete the files that have expired; return how many."""
+        found = await self._rows.expired(self._clock(), MAX_EXPIRED_AT_ONCE)
+        if found:
+            await self._rows.remove(found)
+            await self._blobs.remove(found)
+        return len(found)
+
+
+def _checked(wishes: FileWishes) -> FileWishes:
+    if wishes.purpose != INPUT_PURPOSE:
+        raise invalid(
+            f"cannot accept purpose: the gateway keeps files with purpose {INPUT_PURPOSE} only",
+            param="purpose",
+            code="purpose_not_supported",
+        )
+    if not MIN_LIFE_SECONDS <= wishes.life_seconds <= MAX_LIFE_SECONDS:
+        raise invalid(
+            f"cannot accept expires_after: expected {MIN_LIFE_SECONDS} to {MAX_LIFE_SECONDS} seconds",
+            param="expires_after",
+        )
+    return wishes

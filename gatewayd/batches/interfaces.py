@@ -1,0 +1,110 @@
+"""Interfaces of batches to storage, accounts and the pipeline."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from typing import Any, Protocol
+
+from gatewayd.accounts.records import Actor
+from gatewayd.batches.records import Batch, BatchDialect, BatchFile, BatchStatus
+from gatewayd.completions.records import Body
+from gatewayd.errors import GatewayError
+
+ErrorRenderer = Callable[[GatewayError, BatchDialect], tuple[int, Body]]
+"""Returns status and body of a failure in a protocol."""
+
+
+class BatchStore(Protocol):
+    """Batches; each change is committed on return."""
+
+    async def add(self, batch: Batch) -> None:
+        """Insert a batch."""
+        ...
+
+    async def find(self, batch_id: str) -> Batch | None:
+        """Return one batch."""
+        ...
+
+    async def list(
+        self,
+        user_id: str | None,
+        dialect: BatchDialect | None,
+        *,
+        after: str | None,
+        limit: int,
+        before: str | None = None,
+    ) -> Sequence[Batch]:
+        """Return batches of a user, or of all, newest first: older than `after`, or newer than `before`."""
+        ...
+
+    async def unfinished(self) -> Sequence[Batch]:
+        """Return the batches with work to do, oldest first."""
+        ...
+
+    async def count_unfinished(self, user_id: str) -> int:
+        """Return how many batches of a user have work to do."""
+        ...
+
+    async def change(self, batch_id: str, states: Collection[BatchStatus], **columns: Any) -> bool:
+        """Change columns of a batch in one of these states; False if there is none."""
+        ...
+
+    async def remove(self, batch_id: str) -> bool:
+        """Delete a batch."""
+        ...
+
+    async def prune(self, before: int) -> int:
+        """Delete the batches that ended before a time."""
+        ...
+
+
+class BatchFileStore(Protocol):
+    """Rows of files; each change is committed on return."""
+
+    async def add(self, file: BatchFile) -> None:
+        """Insert a file."""
+        ...
+
+    async def find(self, file_id: str) -> BatchFile | None:
+        """Return one file."""
+        ...
+
+    async def list(
+        self, user_id: str, purpose: str | None, *, after: str | None, limit: int
+    ) -> Sequence[BatchFile]:
+        """Return files of a user, newest first, those older than `after`."""
+        ...
+
+    async def usage(self, user_id: str) -> tuple[int, int]:
+        """Return the number of files of a user, and of their bytes."""
+        ...
+
+    async def remove(self, file_ids: Iterable[str]) -> None:
+        """Delete files."""
+        ...
+
+    async def expired(self, now: int, most: int) -> Sequence[str]:
+        """Return ids of files that expired and that no unfinished batch reads."""
+        ...
+
+    def ids(self) -> AsyncIterator[str]:
+        """Yield the ids of all files."""
+        ...
+
+
+class BatchActors(Protocol):
+    """Finds the user of a batch anew for each line."""
+
+    async def of(self, batch: Batch) -> Actor:
+        """Return the user with their current rights.
+
+        Raises forbidden if the account is gone, deactivated or pending, or if the key that created the batch
+        may not call its endpoint any more.
+        """
+        ...
+
+
+class RequestRunner(Protocol):
+    """Runs one request through the pipeline."""
+
+    async def run(self, batch: Batch, body: Body, actor: Actor, request_id: str) -> Any:
+        """Return the JSON body of the answer; raises GatewayError."""
+        ...

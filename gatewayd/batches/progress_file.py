@@ -1,0 +1,94 @@
+"""Progress of a batch on disk: the answers to finished lines, which survive a restart.
+
+A record is `NUMBER OK JSON` and a line end: the number of the line from 1, 1 for a success or 0, and the line
+of the result. A half record at the end, of a killed daemon, is removed: its line runs again.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from gatewayd.fsync import sync_to_disk
+
+
+class FinishedLine(NamedTuple):
+    """One record."""
+
+    number: int
+    is_success: bool
+    result: bytes
+
+
+class ProgressFile:
+    """The file of one batch. Its methods block and run in threads, one at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+        self._done = bytearray()
+        self.completed = 0
+        self.failed = 0
+
+    def open(self, total: int) -> None:
+        """Read the records of an earlier run, and open the file for more."""
+        self._done = bytearray(total + 1)
+        self.completed = self.failed = 0
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        size = 0
+        for record, end in self._records():
+            size = end
+            self._count(record)
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.ftruncate(self._file, size)
+        sync_to_disk(self._path.parent)
+
+    def is_done(self, number: int) -> bool:
+        """Whether a line has its answer."""
+        return bool(self._done[number])
+
+    def append(self, record: FinishedLine) -> None:
+        """Store an answer; when this returns, it survives a power failure."""
+        if self._file == -1:
+            raise RuntimeError("cannot write to a progress file that is not open")
+        data = b"%d %d %b\n" % (record.number, record.is_success, record.result)
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        os.fsync(self._file)
+        self._count(record)
+
+    def records(self) -> Iterator[FinishedLine]:
+        """Yield the records."""
+        for record, _ in self._records():
+            yield record
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file != -1:
+            os.close(self._file)
+            self._file = -1
+
+    def remove(self) -> None:
+        """Delete the file."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def _count(self, record: FinishedLine) -> None:
+        if not self._done[record.number]:
+            self._done[record.number] = 1
+            self.completed += record.is_success
+            self.failed += not record.is_success
+
+    def _records(self) -> Iterator[tuple[FinishedLine, int]]:
+        """Yield the whole records with the places of their ends; a line counts once."""
+        if not self._path.exists():
+            return
+        end = 0
+        with self._path.open("rb") as file:
+            for raw in file:
+                number, _, rest = raw.partition(b" ")
+                if not raw.endswith(b"\n") or not number.isdigit() or int(number) >= len(self._done):
+                    return
+                end += len(raw)
+                yield FinishedLine(int(number), rest[:1] == b"1", rest[2:-1]), end

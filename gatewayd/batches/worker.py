@@ -1,0 +1,272 @@
+"""Worker of batches: checks their input, runs their lines, and writes their results.
+
+A batch belongs to the daemon that has its input file. After a restart it goes on with the lines that have no
+answer yet.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.batches.files import BatchFiles
+from gatewayd.batches.interfaces import BatchStore
+from gatewayd.batches.lines import check_input, parse_line, read_lines, render_unfinished
+from gatewayd.batches.progress_file import ProgressFile
+from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchStatus
+from gatewayd.batches.run import BatchRun, LineServices
+from gatewayd.errors import GatewayError, full_message
+from gatewayd.tasks import TaskRegistry
+
+log = logging.getLogger(__name__)
+
+MAX_RUNNING_BATCHES: Final = 32
+"""Maximum number of batches that run side by side; the others wait."""
+
+MAX_CRASHES: Final = 3
+"""Number of unexpected failures after which a batch is given up."""
+
+POLL_SECONDS: Final = 30.0
+PROGRESS_SECONDS: Final = 1.0
+PAUSE_SECONDS: Final = 10.0
+LOST_SECONDS: Final = 3600
+"""How long after its end a batch whose input file is on no daemon is still waited for."""
+
+WRITE_BYTES: Final = 1 << 20
+
+
+class BatchWorker:
+    """Runs the batches of this daemon. `folder` holds the answers of unfinished batches."""
+
+    def __init__(
+        self,
+        batches: BatchStore,
+        files: BatchFiles,
+        services: LineServices,
+        tasks: TaskRegistry,
+        folder: Path,
+        clock: ids.Clock = ids.now,
+    ) -> None:
+        self._batches = batches
+        self._files = files
+        self._services = services
+        self._tasks = tasks
+        self._folder = folder
+        self._clock = clock
+        self._runs: dict[str, BatchRun | None] = {}
+        self._owners: dict[str, str] = {}
+        self._crashes: Counter[str] = Counter()
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look for new batches now."""
+        self._wake.set()
+
+    def stop_batch(self, batch_id: str) -> None:
+        """Begin no further line of a cancelled batch."""
+        run = self._runs.get(batch_id)
+        if run is not None:
+            run.stop()
+        self.wake()
+
+    def counts(self, batch: Batch) -> Batch:
+        """Return a batch with the counts of its run, which the database has a moment later."""
+        run = self._runs.get(batch.id)
+        if run is None:
+            return batch
+        return replace(batch, completed=run.progress.completed, failed=run.progress.failed)
+
+    async def work(self) -> None:
+        """Start batches as they come, for ever."""
+        while True:
+            self._wake.clear()
+            try:
+                await self.start_waiting()
+            except GatewayError as error:
+                log.warning("cannot look for batches: %s", error.full_message)
+            try:
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def start_waiting(self) -> None:
+        """Start the batches that wait: first those of users with the fewest running ones."""
+        waiting = [each for each in await self._batches.unfinished() if each.id not in self._runs]
+        while waiting and len(self._runs) < MAX_RUNNING_BATCHES:
+            running = Counter(self._owners.values())
+            batch = min(waiting, key=lambda each: (running[each.user_id], each.created_at, each.id))
+            waiting.remove(batch)
+            if await asyncio.to_thread(self._files.path(batch.input_file_id).exists):
+                self._start(batch)
+            elif self._clock() > batch.expires_at + LOST_SECONDS:
+                await self._end(batch, BatchStatus.EXPIRED)
+
+    def _start(self, batch: Batch) -> None:
+        self._runs[batch.id] = None
+        self._owners[batch.id] = batch.user_id
+        self._crashes[batch.id] += 1
+
+        def end() -> None:
+            self._runs.pop(batch.id, None)
+            self._owners.pop(batch.id, None)
+            if not self._tasks.is_closing:
+                self.wake()
+
+        self._tasks.spawn(f"batch {batch.id}", self._process(batch), at_end=end)
+
+    async def _process(self, batch: Batch) -> None:
+        """Bring a batch to its end; without database or disk it begins anew after a pause."""
+        try:
+            await self._bring_to_end(batch)
+        except (GatewayError, OSError) as error:
+            log.warning("batch waits: %s", full_message(error), extra={"batch": batch.id})
+            await asyncio.sleep(PAUSE_SECONDS)
+        self._crashes.pop(batch.id, None)
+
+    async def _bring_to_end(self, batch: Batch) -> None:
+        if self._crashes[batch.id] > MAX_CRASHES:
+            log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
+            await self._end(batch, BatchStatus.FAILED, errors=[_fault("internal", "the batch cannot be run")])
+            return
+        if batch.status is BatchStatus.VALIDATING:
+            checked = await self._checked(batch)
+            if checked is None:
+                return
+            batch = checked
+        progress = ProgressFile(self._folder / batch.id)
+        run = BatchRun(batch, self._files.path(batch.input_file_id), progress, self._services)
+        self._runs[batch.id] = run
+        if batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None:
+            run.stop()
+        try:
+            await self._run_lines(run)
+            await self._finish(run)
+        finally:
+            await asyncio.to_thread(progress.close)
+        await asyncio.to_thread(progress.remove)
+
+    async def _checked(self, batch: Batch) -> Batch | None:
+        """Return a batch whose input is valid; fail the batch and return None otherwise."""
+        check = await asyncio.to_thread(check_input, self._files.path(batch.input_file_id), batch)
+        if check.errors:
+            await self._end(batch, BatchStatus.FAILED, errors=check.errors)
+            return None
+        begun = {"total": check.total, "started_at": self._clock()}
+        await self._batches.change(batch.id, {BatchStatus.CANCELLING}, **begun)
+        running = BatchStatus.IN_PROGRESS
+        await self._batches.change(batch.id, {BatchStatus.VALIDATING}, status=running, **begun)
+        return await self._found(batch.id)
+
+    async def _found(self, batch_id: str) -> Batch | None:
+        found = await self._batches.find(batch_id)
+        return found if found is not None and found.is_unfinished else None
+
+    async def _run_lines(self, run: BatchRun) -> None:
+        """Run the lines, and write their counts to the database from time to time."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                telling = group.create_task(self._tell(run))
+                await run.run()
+                telling.cancel()
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
+
+    async def _tell(self, run: BatchRun) -> None:
+        told = (run.batch.completed, run.batch.failed)
+        while True:
+            await asyncio.sleep(PROGRESS_SECONDS)
+            counts = (run.progress.completed, run.progress.failed)
+            if counts == told:
+                continue
+            try:
+                exists = await self._batches.change(
+                    run.batch.id, UNFINISHED, completed=counts[0], failed=counts[1]
+                )
+            except GatewayError as error:
+                log.warning("cannot store the progress of a batch: %s", error.full_message)
+                continue
+            told = counts
+            if not exists:
+                # The user was deleted with all batches.
+                run.stop()
+
+    async def _finish(self, run: BatchRun) -> None:
+        """Write the results of a batch and end it."""
+        batch = await self._found(run.batch.id)
+        if batch is None:
+            return
+        progress, done = run.progress, run.progress.completed + run.progress.failed
+        status = BatchStatus.COMPLETED
+        if done < batch.total:
+            is_cancelled = batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None
+            status = BatchStatus.CANCELLED if is_cancelled else BatchStatus.EXPIRED
+        await self._batches.change(batch.id, {BatchStatus.IN_PROGRESS}, status=BatchStatus.FINALIZING)
+        is_message = batch.dialect is BatchDialect.ANTHROPIC
+        output, errors = None, None
+        if is_message:
+            lines = self._results(run, batch, status, {True, False}, has_unfinished=True)
+            output = await self._write(batch, "results", lines)
+        elif progress.completed:
+            output = await self._write(batch, "output", self._results(run, batch, status, {True}))
+        if not is_message and (progress.failed or status is BatchStatus.EXPIRED):
+            lines = self._results(run, batch, status, {False}, has_unfinished=status is BatchStatus.EXPIRED)
+            errors = await self._write(batch, "error", lines)
+        await self._end(
+            batch,
+            status,
+            completed=progress.completed,
+            failed=progress.failed,
+            output_file_id=output,
+            error_file_id=errors,
+        )
+
+    async def _write(self, batch: Batch, what: str, lines: Iterator[bytes]) -> str:
+        file = await self._files.write(batch.user_id, f"{batch.id}_{what}.jsonl", _pieces(lines))
+        return file.id
+
+    def _results(
+        self,
+        run: BatchRun,
+        batch: Batch,
+        status: BatchStatus,
+        wanted: set[bool],
+        *,
+        has_unfinished: bool = False,
+    ) -> Iterator[bytes]:
+        """Yield the lines of the wanted outcomes, and then those of requests that did not run."""
+        for record in run.progress.records():
+            if record.is_success in wanted:
+                yield record.result + b"\n"
+        if not has_unfinished:
+            return
+        for number, raw in enumerate(read_lines(self._files.path(batch.input_file_id)), 1):
+            if not run.progress.is_done(number):
+                custom_id = parse_line(raw, batch).custom_id
+                yield render_unfinished(batch, custom_id, status, number) + b"\n"
+
+    async def _end(self, batch: Batch, status: BatchStatus, **columns: object) -> None:
+        await self._batches.change(batch.id, UNFINISHED, status=status, ended_at=self._clock(), **columns)
+
+
+async def _pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the lines in pieces, read in threads."""
+    while piece := await asyncio.to_thread(_piece, lines):
+        yield piece
+
+
+def _piece(lines: Iterator[bytes]) -> bytes:
+    joined = bytearray()
+    for line in lines:
+        joined += line
+        if len(joined) >= WRITE_BYTES:
+            break
+    return bytes(joined)
+
+
+def _fault(code: str, message: str) -> dict[str, object]:
+    return {"code": code, "message": message, "param": None, "line": None}

@@ -1,0 +1,1 @@
+"""Routes of batches, and of their files."""

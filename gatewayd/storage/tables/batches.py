@@ -1,0 +1,56 @@
+"""Tables of batches and their files."""
+
+from typing import Any
+
+from tortoise import fields
+from tortoise.models import Model
+
+from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn
+
+BATCH_ID_LENGTH = 64
+
+
+class BatchFileRow(Model):
+    """One file of requests or results, whose bytes are a blob."""
+
+    id = NameColumn(max_length=BATCH_ID_LENGTH, primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="batch_files")
+    name = NameColumn(max_length=255)
+    purpose = NameColumn(max_length=32)
+    size = IntegerColumn()
+    created_at = IntegerColumn()
+    expires_at = IntegerColumn(db_index=True)
+
+    class Meta:
+        table = "batch_files"
+        # The newest files of a user.
+        indexes = (("user_id", "created_at", "id"),)
+
+
+class BatchRow(Model):
+    """One batch: a file of requests to an endpoint, and what became of them."""
+
+    id = NameColumn(max_length=BATCH_ID_LENGTH, primary_key=True)
+    user: Any = fields.ForeignKeyField("gatewayd.UserRow", related_name="batches")
+    dialect = NameColumn(max_length=16)
+    endpoint = NameColumn(max_length=64)
+    status = NameColumn(max_length=16, db_index=True)
+    input_file_id = NameColumn(max_length=BATCH_ID_LENGTH)
+    output_file_id = NameColumn(max_length=BATCH_ID_LENGTH, null=True)
+    error_file_id = NameColumn(max_length=BATCH_ID_LENGTH, null=True)
+    key_id = NameColumn(max_length=64, null=True)
+    total = IntegerColumn()
+    completed = IntegerColumn()
+    failed = IntegerColumn()
+    metadata = JsonColumn()
+    errors = JsonColumn()
+    created_at = IntegerColumn()
+    expires_at = IntegerColumn()
+    started_at = IntegerColumn(null=True)
+    cancelled_at = IntegerColumn(null=True)
+    ended_at = IntegerColumn(null=True)
+
+    class Meta:
+        table = "batches"
+        # The newest batches of a user.
+        indexes = (("user_id", "created_at", "id"),)
