@@ -4,8 +4,8 @@ from gatewayd.catalog.interfaces import CallContext, ModelSource, RerankSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
-from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.endpoints import endpoint_not_supported
+from gatewayd.errors import GatewayError
+from gatewayd.pipeline.endpoints import endpoint_not_supported, lacks_endpoint
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.media.endpoints import RERANK
@@ -36,6 +36,6 @@ async def _rerank(body: Body, model: Model, source: ModelSource, context: CallCo
     try:
         return await source.rerank({**body, "model": model.upstream_id}, model, context)
     except GatewayError as error:
-        if error.kind is ErrorKind.NOT_FOUND:
+        if lacks_endpoint(error):
             raise endpoint_not_supported(RERANK.path, model.id, error.message) from error
         raise

@@ -13,8 +13,8 @@ from gatewayd.catalog.interfaces import (
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
-from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.endpoints import check_names, endpoint_not_supported, model_of
+from gatewayd.errors import GatewayError
+from gatewayd.pipeline.endpoints import check_names, endpoint_not_supported, lacks_endpoint, model_of
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.media.endpoints import MediaEndpoint
@@ -94,7 +94,7 @@ class _Attempt:
         try:
             answer = await source.exchange(self._path, body, model, self._context)
         except GatewayError as error:
-            if error.kind is ErrorKind.NOT_FOUND:
+            if lacks_endpoint(error):
                 raise endpoint_not_supported(self._path, model.id, error.message) from error
             raise
         if answer.content_type.partition(";")[0].strip().lower() == "text/html":
