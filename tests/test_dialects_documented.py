@@ -12,6 +12,10 @@ import pytest
 from gatewayd import json_decoder
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.routes import public_rows
+from gatewayd.batches import files as batch_files
+from gatewayd.batches import lines as batch_lines
+from gatewayd.batches import run as batch_run
+from gatewayd.batches import service as batch_service
 from gatewayd.catalog import failover, model_list, runtimes
 from gatewayd.chats import json_limits as storable
 from gatewayd.chats import parser as chats_parser
@@ -122,6 +126,18 @@ NAMES = {
 }
 
 SENTENCES = [
+    f"A user has at most {batch_service.MAX_UNFINISHED} unfinished batches, and"
+    f" {batch_files.MAX_USER_FILES} files of {batch_files.MAX_USER_BYTES} bytes in all",
+    f"at most {batch_files.MAX_FILE_BYTES} bytes and {batch_lines.MAX_LINES} lines, a line"
+    f" {batch_lines.MAX_LINE_BYTES} bytes",
+    f"The answers of a batch have at most {batch_run.MAX_RESULT_BYTES} bytes",
+    f"is tried {batch_run.MAX_ATTEMPTS} times, with growing pauses of up to"
+    f" {batch_run.MAX_PAUSE_SECONDS:g} seconds",
+    f"An ended batch is kept for {batch_service.RETENTION_SECONDS // 86400} days",
+    f"says less ({batch_files.MIN_LIFE_SECONDS} seconds at least)",
+    f"at most {batch_lines.MAX_CUSTOM_ID_CHARACTERS} characters, once in a file",
+    f"up to {batch_lines.MAX_REPORTED_ERRORS} errors",
+    f"{', '.join(batch_lines.ENDPOINTS[:-1])} and {batch_lines.ENDPOINTS[-1]};",
     "a budget of {}, {}, {}, {} or {} tokens".format(*gemini_request.BUDGETS.values()),
     f"up to {schemas.MAX_SCHEMA_NODES} schemas in all",
     f"is at least {upstream_request.MIN_OUTPUT_TOKENS}.",

@@ -5,6 +5,7 @@ of the result. A half record at the end, of a killed daemon, is removed: its lin
 """
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,12 +22,18 @@ class FinishedLine(NamedTuple):
 
 
 class ProgressFile:
-    """The file of one batch. Its methods block and run in threads, one at a time."""
+    """The file of one batch. Its methods block and run in threads.
+
+    The thread of a cancelled task goes on: `close` waits for it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = -1
         self._done = bytearray()
+        self._lock = threading.Lock()
+        self.size = 0
+        """Number of bytes of all records."""
         self.completed = 0
         self.failed = 0
 
@@ -35,12 +42,12 @@ class ProgressFile:
         self._done = bytearray(total + 1)
         self.completed = self.failed = 0
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        size = 0
+        self.size = 0
         for record, end in self._records():
-            size = end
+            self.size = end
             self._count(record)
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._file, size)
+        os.ftruncate(self._file, self.size)
         sync_to_disk(self._path.parent)
 
     def is_done(self, number: int) -> bool:
@@ -49,14 +56,16 @@ class ProgressFile:
 
     def append(self, record: FinishedLine) -> None:
         """Store an answer; when this returns, it survives a power failure."""
-        if self._file == -1:
-            raise RuntimeError("cannot write to a progress file that is not open")
         data = b"%d %d %b\n" % (record.number, record.is_success, record.result)
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
-        os.fsync(self._file)
-        self._count(record)
+        with self._lock:
+            if self._file == -1:
+                raise RuntimeError("cannot write to a progress file that is not open")
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+            os.fsync(self._file)
+            self.size += len(data)
+            self._count(record)
 
     def records(self) -> Iterator[FinishedLine]:
         """Yield the records."""
@@ -65,9 +74,10 @@ class ProgressFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file != -1:
-            os.close(self._file)
-            self._file = -1
+        with self._lock:
+            if self._file != -1:
+                os.close(self._file)
+                self._file = -1
 
     def remove(self) -> None:
         """Delete the file."""

@@ -22,6 +22,9 @@ MAX_ATTEMPTS: Final = 5
 """Maximum number of attempts of a line whose source is busy or cannot be reached."""
 
 MAX_PAUSE_SECONDS: Final = 60.0
+MAX_RESULT_BYTES: Final = 2 * 1024**3
+"""Number of bytes of the answers of a batch, after which its remaining requests fail."""
+
 BUSY_KINDS: Final = frozenset({ErrorKind.RATE_LIMITED, ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.UNAVAILABLE})
 
 
@@ -104,7 +107,7 @@ class BatchRun:
         attempts = 0
         while not self.is_stopped:
             try:
-                answer = await self._run(line)
+                answer = await self._run(line) if self.progress.size < MAX_RESULT_BYTES else self._full()
             except _BusyError as busy:
                 attempts += not busy.is_own
                 if attempts < MAX_ATTEMPTS:
@@ -134,6 +137,14 @@ class BatchRun:
             finally:
                 done()
             return LineAnswer(200, body, request_id)
+
+    def _full(self) -> LineAnswer:
+        error = GatewayError(
+            ErrorKind.TOO_LARGE,
+            f"cannot run the request: the answers of the batch are over {MAX_RESULT_BYTES} bytes",
+            code="batch_too_large",
+        )
+        return self._failure(error, ids.new_id())
 
     def _failure(self, error: GatewayError, request_id: str) -> LineAnswer:
         status, body = self._services.render_error(error, self.batch.dialect)

@@ -161,6 +161,15 @@ async def test_lines_wait_while_the_gateway_is_full(trial: Trial) -> None:
     assert (outcomes(run), trial.limiter.refusals) == ({1: True}, 0)
 
 
+async def test_the_answers_of_a_batch_have_a_bound(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "MAX_RESULT_BYTES", 1)
+    trial.parallel = 1
+    run = trial.make()
+    await run.run()
+    assert trial.runner.seen == [1]
+    assert outcomes(run) == {1: True, **dict.fromkeys(range(2, 7), False)}
+
+
 async def test_a_fault_of_the_gateway_is_raised(trial: Trial) -> None:
     def fail(number: int) -> None:
         raise ZeroDivisionError

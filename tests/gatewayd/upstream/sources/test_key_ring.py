@@ -2,6 +2,7 @@ import logging
 
 import pytest
 
+from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.key_ring import KeyRing
@@ -44,6 +45,29 @@ def used(fake):
     return [
         SECRETS.index(request.headers["Authorization"].removeprefix("Bearer ")) for request in fake.requests
     ]
+
+
+class Content:
+    """A body in pieces."""
+
+    media_type = "text/plain"
+    length = None
+    is_spent = False
+
+    async def pieces(self):
+        yield b"a"
+
+
+async def test_an_upload_is_sent_with_one_key_only(exchange, fake):
+    context = CallContext("r", "u")
+    fake.script(json_reply({"error": {"message": "no"}}, 401))
+    with pytest.raises(GatewayError):
+        await exchange.exchange("/audio/transcriptions", Content(), context)
+    for _ in range(3):
+        fake.script(json_reply({"text": "hi"}))
+        await (await exchange.exchange("/audio/transcriptions", Content(), context)).aclose()
+    assert used(fake) == [0, 1, 2, 1]
+    assert {request.body for request in fake.requests} == {b"a"}
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 429])
