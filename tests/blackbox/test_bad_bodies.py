@@ -51,6 +51,7 @@ UNREADABLE: dict[str, bytes] = {
 # These rows read no body: whatever comes is ignored.
 BODILESS = {
     *(f"{base}/responses/{{id}}/cancel" for base in BASES),
+    *(f"{base}/batches/{{id}}/cancel" for base in ("/v1", "/openai/v1", "/v1/messages", "/api/v1/messages")),
     f"{AUTHS}/signout",
     f"{AUTHS}/sessions/end_others",
     "/api/v1/models/model/toggle",

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import signal
 import sqlite3
@@ -21,6 +22,8 @@ from tests.fakes.daemons.live_work import surroundings
 from tests.fakes.providers.upstream import FakeUpstream
 from tests.gatewayctl.test_manual import walk
 
+NUMBERS = itertools.count()
+
 ROOT = "root@example.org"
 NOBODY = "nobody@example.org"
 
@@ -30,8 +33,8 @@ class Step:
     """One command line, its exit code and its standard input.
 
     `{f}` is the form, `{key}` the newest key, `{invitation}` the newest invitation, `{linked}` a provider
-    that the administrator is linked to, `{file}` the newest file, `{docs}` a directory of two
-    documents, `{plugins}` one of sources, `{url}` the address of the daemon, `{token}` the file of its
+    that the administrator is linked to, `{file}` the newest file, `{batch}` a new batch, `{docs}` a directory
+    of two documents, `{plugins}` one of sources, `{url}` the address of the daemon, `{token}` the file of its
     SCIM tokens, which is removed before a step that says so, `{image}` a directory. `{chats}`, `{chat}`,
     `{task}` and `{call}` are made for the step.
     """
@@ -43,7 +46,7 @@ class Step:
 
     def arguments(self, daemon: Daemon, form: str, made: Mapping[str, str]) -> list[str]:
         newest = {"key": newest_key, "file": newest_file, "docs": documents, "plugins": plugins}
-        newest |= {"invitation": newest_invitation, "linked": linked_provider}
+        newest |= {"invitation": newest_invitation, "linked": linked_provider, "batch": new_batch}
         found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
         names["image"] = str(daemon.state / "image")
@@ -73,6 +76,19 @@ def linked_provider(daemon: Daemon) -> str:
             (ROOT,),
         )
     return "acme"
+
+
+def new_batch(daemon: Daemon) -> str:
+    """Store a batch of the administrator, whose requests another daemon has, and return its id."""
+    batch_id = f"batch_{next(NUMBERS)}"
+    with contextlib.closing(sqlite3.connect(daemon.state / "gatewayd.db")) as database, database:
+        database.execute(
+            "INSERT INTO batches (id, user_id, dialect, endpoint, status, input_file_id, total, completed,"
+            " failed, metadata, errors, created_at, expires_at) SELECT ?, id, 'openai', '/v1/embeddings',"
+            " 'in_progress', 'file-0', 3, 1, 1, '{}', '[]', 1, 4000000000 FROM users WHERE email = ?",
+            (batch_id, ROOT),
+        )
+    return batch_id
 
 
 def newest_file(daemon: Daemon) -> str:
@@ -140,7 +156,9 @@ SCRIPTS: dict[str, list[Step]] = {
     "batch": [
         Step("batch list --user {root}"),
         Step("batch list --user {nobody}", 5),
+        Step("batch show {batch}"),
         Step("batch show none", 5),
+        Step("batch cancel {batch}"),
         Step("batch cancel none", 5),
     ],
     "event": [

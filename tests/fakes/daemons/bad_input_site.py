@@ -207,7 +207,8 @@ def _add_chat(site: Site) -> str:
 
 def is_message_path(path: str) -> bool:
     """Tell whether a path speaks the messages dialect."""
-    return path.rstrip("/").removesuffix("/count_tokens") in MESSAGES
+    is_batch = "/messages/batches" in path
+    return is_batch or path.rstrip("/").removesuffix("/count_tokens") in MESSAGES
 
 
 def assert_refusal(path: str, reply: Reply) -> None:

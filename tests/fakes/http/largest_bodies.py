@@ -78,6 +78,7 @@ PASSWORD = f"{AUTHS}/update/password"
 
 BODILESS = {
     *(f"{base}/responses/{{id}}/cancel" for base in BASES),
+    *(f"{base}/batches/{{id}}/cancel" for base in ("/v1", "/openai/v1", "/v1/messages", "/api/v1/messages")),
     "/api/tasks/chat/{chat_id}/stop",
     "/api/tasks/stop/{task_id}",
     "/api/v1/auths/sessions/end_others",

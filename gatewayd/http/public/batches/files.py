@@ -14,7 +14,7 @@ from gatewayd.http.context import actor
 from gatewayd.http.public.batches.serializers import render_file
 from gatewayd.http.public.query_parameters import parse_number
 from gatewayd.http.responses.file_content import file_reply
-from gatewayd.http.routes import FORM_BODY, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import FORM_BODY, JSON_BODY, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, OBJECT, answers
 from gatewayd.http.uploads import UploadForm, read_form
 
@@ -124,6 +124,6 @@ def _row(method: str, path: str, handler: Handler, summary: str) -> Route:
         dialect=RouteDialect.OPENAI,
         tag=TAG,
         invites=is_upload,
-        takes=FORM_BODY if is_upload else (),
+        takes=FORM_BODY if is_upload else JSON_BODY,
         use=use,
     )

@@ -158,6 +158,5 @@ def _row(
         RouteDialect.ANTHROPIC,
         body,
         tag="batches",
-        takes=("application/json",) if body else (),
         use=RequestUse.DOWNLOAD if path.endswith("/results") else RequestUse.REQUEST,
     )

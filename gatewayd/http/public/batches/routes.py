@@ -92,16 +92,13 @@ class BatchRoutes:
 def _row(
     method: str, path: str, handler: Handler, summary: str, body: type[BaseModel] | None = None
 ) -> Route:
-    dialect = RouteDialect.OPENAI
-    takes = ("application/json",) if body else ()
     return Route(
         method,
         path,
         handler,
         RouteAccess.VERIFIED,
         summary,
-        dialect,
+        RouteDialect.OPENAI,
         body,
         tag=TAG,
-        takes=takes,
     )
