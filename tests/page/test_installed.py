@@ -83,7 +83,7 @@ def test_the_files_of_an_earlier_release_go(contexts: NewContext) -> None:
     page.goto("/settings")
     page.evaluate(WAIT)
     (name,) = page.evaluate("() => caches.keys()")
-    assert re.fullmatch("page-[0-9a-f]{20}", name)
+    assert re.fullmatch("page-[0-9a-f]{12}", name)
 
 
 def test_the_page_can_be_installed(installed: tuple[BrowserContext, Page]) -> None:

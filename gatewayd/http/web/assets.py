@@ -15,7 +15,7 @@ from gatewayd.http.responses.content_codings import BROTLI, IDENTITY, encode
 from gatewayd.tasks import TaskRegistry
 
 ADDRESS: Final = "/static"
-DIGEST_CHARACTERS: Final = 20
+DIGEST_CHARACTERS: Final = 12
 """Hexadecimal digits of the SHA-256 in an address."""
 
 STYLE: Final = "styles/page.css"

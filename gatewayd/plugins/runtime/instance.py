@@ -282,8 +282,7 @@ class PluginInstance:
         return function
 
     async def _user_settings(self, method: str, scope: CallScope) -> Mapping[str, Any]:
-        names = self.parameters(method).names
-        await find_token(names, scope, self._services)
+        await find_token(names := self.parameters(method).names, scope, self._services)
         if "__user__" not in names or not self.has_user_valves():
             return {}
         user_id, plugin = scope.actor.user_id, self.plugin
