@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.page.browser import find_violations
 from tests.page.site import Site, wait_until
 
 FUNCTIONS = "/api/v1/functions"
@@ -70,7 +71,7 @@ def test_a_syntax_error_is_shown_with_its_line_and_nothing_is_lost(page: Page, s
     assert site.ok("GET", f"{FUNCTIONS}/id/my_filter")["meta"]["description"] == "Says so"
 
 
-def test_two_editors_do_not_overwrite_each_other(page: Page, site: Site) -> None:
+def test_two_editors_do_not_overwrite_each_other(page: Page, site: Site, axe: str) -> None:
     install(site)
     page.goto("/admin/functions?edit=polite")
     source = page.get_by_role("textbox", name="Source")
@@ -80,6 +81,7 @@ def test_two_editors_do_not_overwrite_each_other(page: Page, site: Site) -> None
     page.get_by_role("button", name="Save and load").click()
     other = page.get_by_role("textbox", name="What somebody else has saved")
     expect(other).to_have_value(theirs)
+    assert find_violations(page, axe) == []
     expect(source).to_have_value(f"{VALVES}# mine\n")
     assert site.ok("GET", path)["content"] == theirs
     page.get_by_role("button", name="Take the other text").click()

@@ -143,7 +143,7 @@ def test_a_folder_is_dropped(site: Site, page: Page, tree: Path) -> None:
     expect(page.get_by_text("Drop the files to add them")).to_have_count(0)
 
 
-def test_files_are_renamed_moved_shown_and_removed(site: Site, page: Page) -> None:
+def test_files_are_renamed_moved_shown_and_removed(site: Site, page: Page, axe: str) -> None:
     collection_id = collection(site)
     store(site, collection_id, "heron.txt", HERON + "<script>alert(1)</script>")
     opened(page, site, collection_id)
@@ -175,6 +175,7 @@ def test_files_are_renamed_moved_shown_and_removed(site: Site, page: Page) -> No
     expect(table.get_by_role("checkbox")).to_have_count(3)
     table.get_by_role("checkbox", name="Select all").check()
     chosen = page.get_by_role("region", name="Selected files")
+    assert find_violations(page, axe) == []
     chosen.get_by_role("button", name="Remove files").click()
     dialog = page.get_by_role("dialog", name="Remove files")
     expect(dialog).to_contain_text("Taken out of the collection: 2 files.")

@@ -79,7 +79,7 @@ def test_chats_by_time_and_what_can_be_done_with_one(site: Site, owner: Person, 
     expect(tab).to_have_url("/")
 
 
-def test_tags_and_sharing(site: Site, owner: Person, tab: Page) -> None:
+def test_tags_and_sharing(site: Site, owner: Person, tab: Page, axe: str) -> None:
     chat_id = chat(site, owner, "Herons")
     tab.goto("/overview")
     pick(tab, "Herons", "Tags")
@@ -95,6 +95,7 @@ def test_tags_and_sharing(site: Site, owner: Person, tab: Page) -> None:
     expect(tab.locator(".sidebar .chat-row")).to_have_text(["Herons"])
     tagged = tab.get_by_role("region", name="Chats with the tag “Water <b>birds</b>”")
     expect(tagged.get_by_role("link")).to_have_count(1)
+    assert find_violations(tab, axe) == []
     site.ok("POST", f"{CHATS}/{chat(site, owner, 'Cranes')}/tags", {"name": "water <b>birds</b>"}, owner)
     expect(tab.locator(".sidebar .chat-row")).to_have_text(["Cranes", "Herons"])
     tagged.get_by_role("button", name="All chats").click()

@@ -84,6 +84,8 @@ def test_an_account_is_deactivated_and_deleted(
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     choose(page, person.email, "API Keys")
     keys = page.get_by_role("dialog", name="API keys of")
+    expect(keys).to_contain_text("laptop <b>")
+    assert find_violations(page, axe) == []
     keys.get_by_role("button", name="Revoke laptop <b>").click()
     page.get_by_role("button", name="Revoke key").click()
     expect(keys.get_by_text("No API keys yet.")).to_be_visible()

@@ -87,8 +87,8 @@ function Editor({ family, plugin, start, close }) {
 
 /** The text that somebody else has saved. @param {{text: string, take: () => void}} props */
 function OtherText({ text, take }) {
-  return html`<section class="stack" role="alert" aria-label=${t("admin.plugins.otherTitle")}>
-    <p class="admin-note">${t("admin.plugins.otherHelp")}</p>
+  return html`<section class="stack other-text" aria-label=${t("admin.plugins.otherTitle")}>
+    <p class="admin-note" role="alert">${t("admin.plugins.otherHelp")}</p>
     <${TextArea} label=${t("admin.plugins.otherTitle")} value=${text} rows="12" dir="ltr" spellcheck=${false} readonly />
     <div class="row"><${Button} onClick=${take}>${t("admin.plugins.takeOther")}<//></div>
   </section>`;
