@@ -10,6 +10,7 @@ from gatewayd.completions.records import CompletionChunk
 from gatewayd.dialects.responses.envelope import failure_of
 from gatewayd.dialects.responses.stream import ResponseStream
 from gatewayd.errors import GatewayError
+from gatewayd.http.responses.streams import OpenAiFrames
 
 _NUMBER: Final = re.compile(rb'"sequence_number"\s*:\s*([0-9]{1,15})')
 
@@ -50,6 +51,14 @@ class ResponseFrames:
             return b""
         self._has_ended = True
         return self._stream.last(is_stored=await self._keep())
+
+
+class ForwardedFrames(OpenAiFrames):
+    """The begin of a forwarded stream: comments while its answer is awaited, as it has its own events."""
+
+    def fail(self, error: GatewayError) -> bytes:
+        """Return the event that ends the stream."""
+        return render_failure(error, b"")
 
 
 def render_failure(error: GatewayError, last_read: bytes) -> bytes:

@@ -13,23 +13,24 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import ForwardedAnswer
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
+from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.dialects import openai
 from gatewayd.dialects.responses.countable import countable
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.errors import type_of
+from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import OpenedAnswer, open_forwarded, send_opened
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
-from gatewayd.http.public.responses.frames import ResponseFrames, render_failure
+from gatewayd.http.public.responses.frames import ForwardedFrames, ResponseFrames, render_failure
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.sse import open_stream, send_frames
-from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
+from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
@@ -170,7 +171,7 @@ class ResponseRoutes:
                 return await self._stream_converted(request, asked, caller.actor, begun)
             return await send_opened(request, opened, begun, render_failure=render_failure)
 
-        return await self._streams.begin(request, opening, OpenAiFrames(), follow)
+        return await self._streams.begin(request, opening, ForwardedFrames(), follow)
 
     async def _stream_converted(
         self, request: web.Request, asked: Body, caller: Actor, begun: web.StreamResponse | None = None
@@ -181,19 +182,26 @@ class ResponseRoutes:
             prepared.stream, partial(conversion.keep, prepared, caller, request_id(request))
         )
         send = partial(self._send, request, prepared, frames)
-        asking = self._ask(request, prepared)
+        asking = self._ask_streamed(request, prepared)
         if begun is None:
             return await self._streams.begin(request, asking, frames, send)
-        return await send(await asking, begun)
+        try:
+            answer = await asking
+        except GatewayError as error:
+            answer = error
+        return await send(answer, begun)
 
     async def _send(
         self,
         request: web.Request,
         prepared: PreparedResponse,
         frames: ResponseFrames,
-        answer: ChatAnswer,
+        answer: ChatAnswer | GatewayError,
         begun: web.StreamResponse | None,
     ) -> web.StreamResponse:
+        if isinstance(answer, GatewayError):
+            log_broken(request, answer)
+            return await send_whole(request, frames.fail(answer), {}, begun)
         prepared.stream.sources = answer.sources
         headers = reply_headers(answer, RouteDialect.OPENAI)
         if answer.chunks is not None:
@@ -206,6 +214,20 @@ class ResponseRoutes:
         await send_frames(request, reply, await frames.end())
         await reply.write_eof()
         return reply
+
+    async def _ask_streamed(
+        self, request: web.Request, prepared: PreparedResponse
+    ) -> ChatAnswer | GatewayError:
+        """Return the answer, or the failure of a too long request, which clients expect in the stream.
+
+        Codex shortens the conversation after such an event, and gives up after a status.
+        """
+        try:
+            return await self._ask(request, prepared)
+        except GatewayError as error:
+            if reason_of(error.provider_code) is not RefusalReason.TOO_LONG:
+                raise
+            return error
 
     async def _ask(self, request: web.Request, prepared: PreparedResponse) -> ChatAnswer:
         chat = prepared.chat

@@ -1,13 +1,15 @@
 """Tests for gatewayd.http.public.responses.native: what sources with the protocol answer themselves."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
+from gatewayd.http.responses.streams import KEEP_ALIVE_FRAME, AnswerStreams
 from tests.fakes.http.public_app import bearer
-from tests.fakes.providers.upstream import Reply, json_reply, sse
+from tests.fakes.providers.upstream import SILENCE, Reply, json_reply, sse
 from tests.gatewayd.http.public.responses.door import PATH, Door, opened
 
 
@@ -159,6 +161,19 @@ async def test_a_source_without_the_endpoint_gets_a_chat_request(
     door.fake.script(missing)
     await (door.stream("acme.m") if streamed else door.ask("acme.m"))
     assert door.fake.requests[-1].path == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+async def test_a_late_failure_of_a_begun_stream_is_in_band(is_missing: bool) -> None:
+    async with opened(streams=AnswerStreams(seconds=0.02, head_seconds=0.02)) as door:
+        late = Reply(404 if is_missing else 500, {}, [b"{}"], SILENCE, "application/json")
+        door.fake.script(late, json_reply({"error": {"message": "odd"}}, 400))
+        body = {"model": "acme.m", "input": "hi", "stream": True}
+        reply = await asyncio.wait_for(door.client.post(PATH, json=body, headers=bearer("admin")), 5)
+        door.fake.release.set()
+        frames = (await reply.read()).replace(KEEP_ALIVE_FRAME, b"")
+        kind = b"response.failed" if is_missing else b"error"
+        assert frames.split(b"event: ")[-1].startswith(kind + b"\n")
 
 
 async def test_a_model_without_the_endpoint_says_nothing_about_its_source(door: Door) -> None:

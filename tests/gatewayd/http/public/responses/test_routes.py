@@ -264,10 +264,21 @@ async def test_a_broken_stream_ends_with_a_failed_response(door: Door, sdk: Asyn
 
 
 async def test_an_early_failure_is_a_status(door: Door, sdk: AsyncOpenAI) -> None:
-    door.fake.script(json_reply({"error": {"message": "prompt is too long"}}, 400))
-    with pytest.raises(BadRequestError) as caught:
+    door.fake.script(json_reply({"error": {"message": "odd"}}, 400))
+    with pytest.raises(BadRequestError, match="odd"):
         await sdk.responses.create(model="claude.m", input="hi", stream=True)
+
+
+async def test_a_too_long_request_fails_where_clients_shorten_it(door: Door, sdk: AsyncOpenAI) -> None:
+    refusal = json_reply({"error": {"message": "prompt is too long"}}, 400)
+    door.fake.script(refusal)
+    with pytest.raises(BadRequestError) as caught:
+        await sdk.responses.create(model="claude.m", input="hi")
     assert caught.value.code == "context_length_exceeded"
+    door.fake.script(refusal)
+    events = await door.stream("claude.m")
+    assert kinds(events) == ["created", "in_progress", "failed"]
+    assert events[-1]["response"]["error"]["code"] == "context_length_exceeded"
 
 
 async def test_keep_alives_are_numbered_events() -> None:
