@@ -174,6 +174,8 @@ class Daemon:
         batches = gateway.services.batches
         tasks.spawn("old batches", _every(PRUNE_INTERVAL_SECONDS, batches.batches.prune))
         tasks.spawn("batches", batches.worker.work())
+        tasks.spawn("streams", gateway.services.resumption.streams.run())
+        tasks.spawn("old replies", _every(PRUNE_INTERVAL_SECONDS, gateway.services.resumption.replies.prune))
         tasks.spawn("documents", gateway.services.documents.start())
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval

@@ -40,17 +40,17 @@ from gatewayd.dialects.providers import formats, message_request, reasoning_wish
 from gatewayd.dialects.providers.rules import Protocol
 from gatewayd.dialects.responses import reasoning_details, upstream_request
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http import body, media_forms, uploads
+from gatewayd.http import body, idempotency, media_forms, uploads
 from gatewayd.http.control import stored_chats
 from gatewayd.http.errors import CODE_STATUSES, STATUSES, status_of, type_of
 from gatewayd.http.public.chats import routes as chats_routes
 from gatewayd.http.public.model_runtimes import routes as runtime_routes
 from gatewayd.http.public.models import anthropic_lists
-from gatewayd.http.responses import heartbeat
+from gatewayd.http.responses import heartbeat, resumable
 from gatewayd.http.routes import BASES, Route, RouteDialect
 from gatewayd.knowledge import reranker_source
 from gatewayd.pipeline import embeddings as batches
-from gatewayd.pipeline.documents import model_info
+from gatewayd.pipeline.documents import model_info, placeholders
 from gatewayd.pipeline.media.endpoints import (
     IMAGE_EDIT,
     MEDIA_ENDPOINTS,
@@ -58,6 +58,9 @@ from gatewayd.pipeline.media.endpoints import (
     TRANSLATION,
 )
 from gatewayd.pipeline.runs import message_builder
+from gatewayd.resumption import idempotency as replies
+from gatewayd.resumption import live_stream
+from gatewayd.resumption import service as streams
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
@@ -118,6 +121,11 @@ NAMES = {
         "request-id",
         "X-Request-Id",
         "Retry-After",
+        resumable.STREAM_HEADER,
+        resumable.STREAM_ID_HEADER,
+        resumable.LAST_EVENT_ID,
+        idempotency.KEY_HEADER,
+        idempotency.REPLAYED_HEADER,
     ],
     "media types": ["application/json", "application/x-ndjson"],
     "kinds of sources": [kind.value for kind in SourceKind],
@@ -144,6 +152,20 @@ SENTENCES = [
     f"with 401 or 402 rests for {key_ring.REST_SECONDS[401]:g} seconds, with 403 or 429 for"
     f" {key_ring.REST_SECONDS[429]:g},",
     reasoning_details.FORMAT,
+    f"At most {streams.MAX_RUNNING_STREAMS_PER_USER} streams of a user and"
+    f" {streams.MAX_RUNNING_STREAMS:,} in all run at a time",
+    f"keeps {streams.MAX_KEPT_STREAMS_PER_USER} and {streams.MAX_KEPT_BYTES_PER_USER // 2**20} MiB of a user,"
+    f" and {streams.MAX_KEPT_STREAMS:,} and {streams.MAX_KEPT_BYTES // 2**30} GiB in all",
+    f"A stream has at most {live_stream.MAX_STREAM_BYTES // 2**20} MiB",
+    f"at most {live_stream.MAX_PENDING_BYTES // 1024} KiB and one event in memory",
+    f"another {live_stream.MAX_KEPT_BYTES // 1024} KiB while somebody reads it",
+    f"a text of 1 to {idempotency.MAX_KEY_CHARACTERS} ASCII characters",
+    f"waits up to {replies.WAIT_SECONDS:g} seconds",
+    f"At most {replies.MAX_REQUESTS_PER_USER:,} replies with {replies.MAX_CHARACTERS_PER_USER // 2**20} Mi",
+    f"over {replies.MAX_REPLY_CHARACTERS // 2**20} Mi characters is not kept",
+    f"At most {replies.MAX_RUNNING_PER_USER} requests of a user with a key",
+    f"over {placeholders.MAX_PLACEHOLDERS:,} pairs of opening braces",
+    f"insert over {placeholders.MAX_INSERTED_CHARACTERS:,} characters",
     f"at most {embeddings.MAX_INPUTS} of them",
     f"(at most {rerank.MAX_DOCUMENTS})",
     f"at most {reranker_source.MAX_RERANKED_DOCUMENTS} documents, scores",

@@ -14,6 +14,7 @@ from gatewayd.http.control.documents.reindex import ReindexRoutes
 from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.files.on_demand import FileProcessing
 from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.files.routes import FileRoutes
@@ -27,12 +28,12 @@ from gatewayd.settings import Settings
 
 
 def public_document_rows(
-    settings: Settings, accounts: AccountServices, documents: DocumentServices
+    settings: Settings, accounts: AccountServices, documents: DocumentServices, writes: IdempotentWrites
 ) -> Sequence[Route]:
     """Return the rows of files, collections and search."""
     text_limit = settings.ingest_text_limit
     files, members, collections = documents.files, documents.members, documents.collections
-    uploads = FileUploads(files, documents.uploads, max_size=settings.rag_file_max_size)
+    uploads = FileUploads(files, documents.uploads, max_size=settings.rag_file_max_size, writes=writes)
     replies = CollectionReplies(collections, members, OwnerFinder(accounts.users))
     processing = FileProcessing(files, members, documents.uploads, text_limit=text_limit)
     return [

@@ -23,6 +23,7 @@ from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
+from gatewayd.assembly.resumption import open_resumption
 from gatewayd.assembly.routes import (
     StreamingRoutes,
     concurrency_rules,
@@ -156,6 +157,9 @@ async def open_services(
         answering=answering,
         batches=batches,
         room=room,
+        resumption=await open_resumption(
+            settings, signing_secret(settings).encode(), tasks, room, accounts.changes
+        ),
     )
     await providers.load()
     await open_extensions(extensions, make_gateway_host(services), stack)
@@ -188,6 +192,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     use_providers(services)
     services.extensions.switches.configure(settings)
     services.answering.runs.configure(run_options(settings))
+    services.resumption.configure(settings)
     await services.extensions.registry.reload()
     services.identity.configure(settings)
     services.provisioning.configure(settings)

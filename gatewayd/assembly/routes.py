@@ -15,6 +15,7 @@ from gatewayd.assembly.indexes import describe_index, find_cache_state, find_rec
 from gatewayd.assembly.media_routes import media_rows
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.response_routes import public_response_rows
+from gatewayd.assembly.resumption import make_resumption_edges
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.catalog.runtimes import ModelRuntimes
@@ -263,14 +264,22 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
     limit = settings.request_body_limit
     filters, runtimes = services.extensions.filters, ModelRuntimes(services.catalog)
     embeddings, streams = EmbeddingService(services.catalog, filters), streaming.streams
+    again = make_resumption_edges(settings, services.resumption, streams)
+    chats = ChatRoutes(
+        services.answering.runs, body_limit=limit, streams=streams, repeatable=again.repeatable
+    )
     conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
     inputs = InputFilters(services.catalog, filters)
     counts = TokenCounts(services.catalog, inputs, count_locally)
+    messages = MessageRoutes(
+        services.pipeline, counts, body_limit=limit, streams=streams, repeatable=again.repeatable
+    )
     return [
         *HealthRoutes(services.health, config, __version__).routes(),
         *PublicModelRoutes(services.catalog, ModelActions(services.extensions.registry)).routes(),
-        *ChatRoutes(services.answering.runs, body_limit=limit, streams=streams).routes(),
-        *MessageRoutes(services.pipeline, counts, body_limit=limit, streams=streams).routes(),
+        *chats.routes(),
+        *messages.routes(),
+        *again.streams.routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
         *public_response_rows(services, streams),
         *media_rows(services, streams),
@@ -278,14 +287,14 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),
         *RuntimeAdminRoutes(runtimes, body_limit=limit).routes(),
         *RuntimeOthersRoutes(runtimes, inputs, body_limit=limit).routes(),
-        *public_document_rows(settings, accounts, services.documents),
+        *public_document_rows(settings, accounts, services.documents, again.writes),
         *public_live_rows(
             services.live, streaming.events, services.extensions, services.answering, body_limit=limit
         ),
         *public_plugin_rows(services.extensions, services.servers, accounts),
         *streaming.sockets.routes(),
         *sign_in_rows(services, replies),
-        *KeyRoutes(accounts.keys, accounts.users).routes(),
+        *KeyRoutes(accounts.keys, accounts.users, again.writes).routes(),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *ProviderFormRoutes(services.providers, services.catalog).routes(),
         *StatusRoutes(status_services(services), __version__).routes(),

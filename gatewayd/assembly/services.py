@@ -10,6 +10,7 @@ from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
 from gatewayd.assembly.plugins import ExtensionServices
+from gatewayd.assembly.resumption import ResumptionServices
 from gatewayd.assembly.runs import AnswerServices
 from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.sources import ConfiguredSources
@@ -48,6 +49,7 @@ class GatewayServices:
     answering: AnswerServices
     batches: BatchServices
     room: DescriptorBudget
+    resumption: ResumptionServices
 
     def configured(self) -> Mapping[str, Any]:
         """Return the settings by name."""

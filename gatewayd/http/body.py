@@ -73,7 +73,13 @@ async def read_object(
     request: web.Request, limit: int = MAX_SMALL_BODY_BYTES, limits: JsonLimits = json_decoder.SMALL_LIMITS
 ) -> dict[str, Any]:
     """Return the body as a JSON object; invalid_request for any other value."""
-    data = await read_bytes(request, limit)
+    return await decode_object(await read_bytes(request, limit), limits)
+
+
+async def decode_object(
+    data: bytes | bytearray, limits: JsonLimits = json_decoder.SMALL_LIMITS
+) -> dict[str, Any]:
+    """Return a body as a JSON object; invalid_request for any other value."""
     is_short = len(data) <= json_decoder.MAX_SHORT_BYTES
     value = json_decoder.decode_light(data, limits) if is_short else await json_decoder.decode(data, limits)
     if not isinstance(value, dict):

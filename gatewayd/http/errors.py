@@ -46,6 +46,7 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "unsupported_media_type": 415,
     "method_not_allowed": 405,
     "body_timeout": 408,
+    "idempotency_key_reused": 422,
 }
 
 # Status and OpenAI type of a provider's refusal, where its reason tells more than its kind.

@@ -117,6 +117,18 @@ class ResumableStreams:
             raise not_found("stream", stream_id)
         return FrameReader(self._store, record, recording, after)
 
+    def read(self, recording: StreamRecording) -> FrameReader:
+        """Return a reader of a stream that was just begun."""
+        return FrameReader(self._store, recording.record, recording, 0)
+
+    async def is_whole(self, stream_id: str) -> bool:
+        """Return whether a stream runs, or is kept to its end."""
+        recording = self._running.get(stream_id)
+        if recording is not None:
+            return recording.record.state in {StreamState.RUNNING, StreamState.COMPLETE}
+        record = await self._store.find(stream_id)
+        return record is not None and record.state is StreamState.COMPLETE
+
     async def stop(self, stream_id: str, user_id: str) -> None:
         """Stop a stream of a user and delete it; raises not_found as `open` does."""
         reader = await self.open(stream_id, user_id)

@@ -6,7 +6,7 @@ from pydantic import ByteSize
 from pydantic_settings import BaseSettings
 
 from gatewayd.settings import types
-from gatewayd.settings.fields import LIMITS, restart, setting
+from gatewayd.settings.fields import LIMITS, reload, restart, setting
 
 MAX_CONNECTION_LIMIT: Final = 1_000_000
 
@@ -46,6 +46,23 @@ class ConnectionFields(BaseSettings):
         "Minimum rate at which a client reads an answer, in bytes a second; with 0, only a pause ends it.",
         ge=0,
         le=2**30,
+    )
+    stream_unread_timeout: types.Seconds = setting(
+        reload(LIMITS),
+        300.0,
+        "Time for which the answer of a resumable stream goes on while nobody reads it.",
+        ge=0,
+        le=86_400,
+    )
+    stream_retention: types.Seconds = setting(
+        reload(LIMITS), 3600.0, "Time for which an ended resumable stream is kept.", ge=0, le=30 * 86_400
+    )
+    idempotency_retention: types.Seconds = setting(
+        reload(LIMITS),
+        86_400.0,
+        "Time for which the reply to a request with an Idempotency-Key is kept.",
+        ge=0,
+        le=30 * 86_400,
     )
     account_connection_limit: types.Whole = _bound(
         2000, "Maximum number of requests of one account that are served at once"

@@ -142,13 +142,14 @@ def error_object(error: GatewayError, kind_type: str) -> Body:
     """Return the `error` of a reply or event.
 
     The dialect has no code for a too long request and for an account without credit; its clients recognise
-    a sentence.
+    a sentence. A code of the gateway's own is an additional member.
     """
     message = error.message
     reason = reason_of(error.provider_code)
     if reason in _WORDS and _WORDS[reason] not in message:
         message = f"{_WORDS[reason]}: {message}"
-    return {"type": kind_type, "message": message}
+    described = {"type": kind_type, "message": message}
+    return described if error.code is None else {**described, "code": error.code}
 
 
 def render_error_event(error: GatewayError, kind_type: str) -> bytes:

@@ -11,6 +11,7 @@ from gatewayd.http.schemas import (
     OBJECT,
     TEXT,
     TEXT_OR_NULL,
+    TRUE,
     either,
     listed,
     record,
@@ -41,6 +42,11 @@ def embeddings() -> dict[str, Any]:
     item = {**record(index=INTEGER, embedding=vector), "additionalProperties": True}
     known = record(object={"const": "list"}, data=listed(item), model=TEXT)
     return {**known, "additionalProperties": True}
+
+
+def deleted_stream() -> dict[str, Any]:
+    """Return the schema of a deleted stream."""
+    return record(id=TEXT, object={"const": "stream"}, deleted=TRUE)
 
 
 def token_count() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import PermissionTree, Role, User
+from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.files.on_demand import FileProcessing
 from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.files.routes import FileRoutes
@@ -37,6 +38,7 @@ from gatewayd.knowledge.retrieval import SearchBackends as SearchedLibrary
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.knowledge.uploads import DocumentUploads
+from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.services import Accounts, Site, serving_accounts
 from tests.fakes.documents.collections import KnowledgeLibrary, MemoryCollections
@@ -52,6 +54,7 @@ from tests.fakes.documents.memory_stores import (
 )
 from tests.fakes.http.multipart_forms import FORM, field, file_part, form
 from tests.fakes.http.public_app import bearer
+from tests.fakes.storage.streams import MemoryReplies
 
 FILES, KNOWLEDGE, RETRIEVAL = "/api/v1/files", "/api/v1/knowledge", "/api/v1/retrieval"
 LIMIT = 1_000_000
@@ -139,7 +142,8 @@ class DocumentServices:
 
     def rows(self) -> list[Route]:
         """Return every row about documents."""
-        uploads = FileUploads(self.files, self.uploads, max_size=self.rules.max_size)
+        writes = IdempotentWrites(IdempotentReplies(MemoryReplies(), self.tasks))
+        uploads = FileUploads(self.files, self.uploads, max_size=self.rules.max_size, writes=writes)
         replies = CollectionReplies(self.collections, self.members, OwnerFinder(self.accounts.users))
         directories = DirectoryService(self.holdings, self.members)
         sync = CollectionSync(self.holdings, self.members, directories)

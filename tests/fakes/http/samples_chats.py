@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gatewayd.http.routes import BASES
 from tests.fakes.daemons.role_site import Site
 from tests.fakes.http.samples import TURNS, Row, Sample, plain
 
@@ -199,7 +200,26 @@ _BELOW = f"{_CHAT}/branch/{{message_id}}"
 _EVENT = f"{CHATS}/{{chat_id}}/messages/{{message_id}}/event"
 _STATUS = {"type": "status", "data": {"description": "x"}}
 
+
+def with_stream(template: str) -> OwnSample:
+    """Name a resumable stream that the holder of a token asked for, which has ended."""
+
+    def sample(site: Site, token: str) -> tuple[str, Any]:
+        body = json.dumps({"model": "o.m", "messages": TURNS, "stream": True}).encode()
+        headers = {"X-Gateway-Stream": "resumable", "Content-Type": "application/json"}
+        reply = site.send("POST", "/v1/chat/completions", body, token, headers)
+        assert reply.status == 200, reply
+        return template.format(id=reply.headers["x-gateway-stream-id"]), None
+
+    return sample
+
+
 OWN_SAMPLES: dict[Row, OwnSample] = {
+    **{
+        (method, f"{base}/streams/{{id}}"): with_stream(f"{base}/streams/{{id}}")
+        for method in ("GET", "DELETE")
+        for base in BASES
+    },
     **{
         ("GET", _CHAT + end): with_chat(_CHAT + end) for end in ("", "/pinned", "/export", "/tags", "/branch")
     },

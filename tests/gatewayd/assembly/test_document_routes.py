@@ -7,6 +7,7 @@ from gatewayd.assembly.document_routes import control_document_rows, public_docu
 from gatewayd.assembly.gateway import assemble
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.routes import RouteAccess
 from gatewayd.settings import load
 from tests.fakes.http.samples_documents import BYTES, DOCUMENT_SAMPLES, UPLOAD
@@ -17,7 +18,8 @@ async def test_the_rows_of_documents(state: Path) -> None:
     async with AsyncExitStack() as stack:
         gateway = await assemble(settings, stack)
         accounts = gateway.services.accounts
-        public = public_document_rows(settings, accounts, gateway.services.documents)
+        once = IdempotentWrites(gateway.services.resumption.replies)
+        public = public_document_rows(settings, accounts, gateway.services.documents, once)
         viewers = ControlActors(accounts.users, accounts.key_rules, accounts.permissions)
         writes = WriteTransactions(accounts.commits)
         control = control_document_rows(settings, gateway.services.documents, accounts, viewers, writes)

@@ -1,6 +1,7 @@
 """Routes of API keys: `/api/v1/auths/api_key` of Open WebUI, `api_keys` beside it, those of any account."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +13,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import json_reply, read_model
 from gatewayd.http.context import actor
+from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.accounts.serializers import render_key
 from gatewayd.http.public.accounts.session_replies import NO_STORE
 from gatewayd.http.reply_schemas import accounts
@@ -34,9 +36,10 @@ class KeyBody(BaseModel):
 class KeyRoutes:
     """Routes of the API keys of the caller, and of other accounts for administrators."""
 
-    def __init__(self, keys: Keys, users: Users) -> None:
+    def __init__(self, keys: Keys, users: Users, writes: IdempotentWrites | None = None) -> None:
         self._keys = keys
         self._users = users
+        self._writes = writes
 
     def routes(self) -> Sequence[Route]:
         """Return the rows for the one key, for several named keys, and for those of an account."""
@@ -73,9 +76,15 @@ class KeyRoutes:
         """`{"name"?, "expires_at"?}` -> `{"api_key": "sk-...", "id", "name", "prefix", ...}`, once.
 
         A key that a request with a key creates expires with that key. 403 names the missing permission, 409
-        is for a name in use.
+        is for a name in use. A repeated Idempotency-Key gets the first reply again.
         """
         form = await read_model(request, KeyBody)
+        if self._writes is None:
+            return await self._issue(request, form)
+        content = form.model_dump_json().encode()
+        return await self._writes.run(request, "API key", content, partial(self._issue, request, form))
+
+    async def _issue(self, request: web.Request, form: KeyBody) -> web.Response:
         caller = actor(request)
         key, value = await self._keys.issue(
             caller.user, form.name, form.expires_at, until=caller.key_expires_at

@@ -18,9 +18,11 @@ from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.errors import type_of
+from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.reply_schemas import dialects, service
 from gatewayd.http.responses.provider_headers import reply_headers
+from gatewayd.http.responses.repeatable import UNSTREAMED, RepeatableAnswers, stored
+from gatewayd.http.responses.resumable import RenderedAnswer, StreamedRequest
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
@@ -29,8 +31,12 @@ from gatewayd.pipeline.endpoints import context_of, model_of
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.token_counts import CountCaller, TokenCounts
+from gatewayd.resumption.records import StoredReply
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
+
+PROTOCOL: Final = "anthropic"
+"""Name of the protocol of the frames of these routes, in resumable streams."""
 
 PROTOCOL_PREFIX: Final = "anthropic-"
 MAX_PROTOCOL_HEADERS: Final = 32
@@ -113,11 +119,13 @@ class MessageRoutes:
         *,
         body_limit: int,
         streams: AnswerStreams | None = None,
+        repeatable: RepeatableAnswers | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._counts = counts
         self._body_limit = body_limit
         self._streams = streams or AnswerStreams()
+        self._repeatable = repeatable
 
     def routes(self) -> Sequence[Route]:
         """Return the rows with the aliases and probes of clients."""
@@ -147,10 +155,9 @@ class MessageRoutes:
 
         Headers `anthropic-*` reach a provider of the same protocol; query parameters are ignored.
         """
-        chat = anthropic.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
-        chat.request_id = request_id(request)
-        chat.facts = partial(facts_of, request)
-        chat.client_headers = protocol_headers(request)
+        if self._repeatable is not None and self._repeatable.wants(request):
+            return await self._repeat(request, self._repeatable)
+        chat = _parsed(request, await body.read_object(request, self._body_limit, LARGE_LIMITS))
         asked = self._pipeline.run(chat, actor(request))
         if chat.stream:
             # A ping may come before the message starts.
@@ -158,6 +165,33 @@ class MessageRoutes:
                 request, asked, NativeMessageFrames(), partial(self._send, request, chat)
             )
         return await self._send(request, chat, await asked)
+
+    async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
+        """Answer with a stream that can be resumed, or with the reply of an earlier request of the same
+        key."""
+        wanted = await repeatable.read(request, "message", self._body_limit)
+        chat = _parsed(request, wanted.value)
+        caller = actor(request)
+        if chat.stream:
+            asked = StreamedRequest(
+                caller.user_id,
+                PROTOCOL,
+                NativeMessageFrames(),
+                lambda: self._pipeline.run(chat, caller),
+                partial(_rendered, chat),
+                partial(log_broken, request),
+            )
+            return await repeatable.stream(request, asked, wanted.key)
+        if wanted.is_resumable:
+            chat.warnings.append(UNSTREAMED)
+        if wanted.key is None:
+            return await self._send(request, chat, await self._pipeline.run(chat, caller))
+
+        async def whole() -> StoredReply:
+            answer = await self._pipeline.run(chat, caller)
+            return stored(_whole(chat, answer), reply_headers(answer, RouteDialect.ANTHROPIC))
+
+        return await repeatable.whole(request, wanted.key, whole)
 
     async def _send(
         self,
@@ -170,17 +204,41 @@ class MessageRoutes:
         if answer.chunks is not None:
             renderer = NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
             return await self._streams.send(request, answer.chunks, renderer, headers, begun=begun)
-        completion = _completion(answer)
         if chat.stream:
-            events = ConvertedMessageFrames(chat, answer)
-            frames = events.feed(CompletionChunk(events=[completion.body])) + events.finish()
-            return await send_whole(request, frames, headers, begun)
-        if answer.is_native:
-            return body.raw_reply(request, completion.raw, headers)
-        message = _message(completion, chat, answer.origin)
-        if answer.sources:
-            message["sources"] = answer.sources
-        return body.raw_reply(request, orjson.dumps(message), headers)
+            return await send_whole(request, _whole_frames(chat, answer), headers, begun)
+        return body.raw_reply(request, _whole(chat, answer), headers)
+
+
+def _parsed(request: web.Request, value: dict[str, Any]) -> ChatRequest:
+    chat = anthropic.parse_request(value)
+    chat.client_headers = protocol_headers(request)
+    chat.request_id = request_id(request)
+    chat.facts = partial(facts_of, request)
+    return chat
+
+
+def _rendered(chat: ChatRequest, answer: ChatAnswer, _: str) -> RenderedAnswer:
+    """Return a streamed answer as frames."""
+    headers = reply_headers(answer, RouteDialect.ANTHROPIC)
+    if answer.chunks is None:
+        return RenderedAnswer(NativeMessageFrames(), _whole_frames(chat, answer), None, headers)
+    frames = NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
+    return RenderedAnswer(frames, b"", answer.chunks, headers)
+
+
+def _whole_frames(chat: ChatRequest, answer: ChatAnswer) -> bytes:
+    events = ConvertedMessageFrames(chat, answer)
+    return events.feed(CompletionChunk(events=[_completion(answer).body])) + events.finish()
+
+
+def _whole(chat: ChatRequest, answer: ChatAnswer) -> bytes:
+    completion = _completion(answer)
+    if answer.is_native:
+        return completion.raw
+    message = _message(completion, chat, answer.origin)
+    if answer.sources:
+        message["sources"] = answer.sources
+    return orjson.dumps(message)
 
 
 def protocol_headers(request: web.Request) -> dict[str, str]:

@@ -1,16 +1,21 @@
 """Route of file uploads."""
 
+import hashlib
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Protocol
 
+import orjson
 from aiohttp import web
 
 from gatewayd import json_decoder
 from gatewayd.accounts.texts import clean_object
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.body import json_reply
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
+from gatewayd.http.idempotency import IdempotentWrites, fingerprint, repeated
 from gatewayd.http.public.query_parameters import parse_flag
 from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
@@ -32,13 +37,33 @@ UPLOAD_QUERY: Final = {
 }
 
 
+class ContentHash(Protocol):
+    """A running hash of a file."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
+        ...
+
+    def digest(self) -> bytes:
+        """Return the digest of all bytes so far."""
+        ...
+
+
 class FileUploads:
     """Route of uploads; `max_size` is the largest file in bytes."""
 
-    def __init__(self, files: FileService, uploads: DocumentUploads, *, max_size: int) -> None:
+    def __init__(
+        self,
+        files: FileService,
+        uploads: DocumentUploads,
+        *,
+        max_size: int,
+        writes: IdempotentWrites | None = None,
+    ) -> None:
         self._files = files
         self._uploads = uploads
         self._max_size = max_size
+        self._writes = writes
 
     def route(self) -> Route:
         """Return the row of the upload.
@@ -65,12 +90,27 @@ class FileUploads:
         `?process=false` only stores it; otherwise `status` is true. `?process_in_background=false` answers
         when the file is completed or failed (200 for both), or after an hour. `metadata` may have
         `knowledge_id` and `directory_id`: the file joins that collection when it is completed. `file_hash` is
-        the client's name of this version.
+        the client's name of this version. A repeated Idempotency-Key gets the first reply again.
         """
-        process = parse_flag(request.query, "process", default=True)
-        in_background = parse_flag(request.query, "process_in_background", default=True)
+        query = UploadQuery(
+            parse_flag(request.query, "process", default=True),
+            parse_flag(request.query, "process_in_background", default=True),
+        )
+        self._uploads.check(actor(request))
+        if self._writes is None:
+            return (await self._accept(request, query))[0]
+        key, known = await self._writes.begin(request)
+        if known is not None:
+            return repeated(known, await self._sent(request, query))
+        if key is None:
+            return (await self._accept(request, query))[0]
+        return await self._writes.finish(key, partial(self._accept, request, query, hashlib.sha256()))
+
+    async def _accept(
+        self, request: web.Request, query: "UploadQuery", content: ContentHash | None = None
+    ) -> tuple[web.Response, str]:
+        """Store a file; return the reply, and the fingerprint of the upload, "" without a hash."""
         caller = actor(request)
-        self._uploads.check(caller)
         form = await read_form(request, self._max_size)
         data = metadata_of(form)
         upload = NewFile(
@@ -78,18 +118,51 @@ class FileUploads:
             form.content_type,
             caller.user_id,
             data,
-            process=process,
+            process=query.process,
             is_unlimited=caller.is_admin,
         )
-        file = await self._uploads.accept(caller, upload, stream_file(form, data))
-        if process and not in_background:
+        file = await self._uploads.accept(caller, upload, stream_file(form, data, content))
+        if query.process and not query.in_background:
             file = await self._files.finished(file.id, MAX_WAIT_SECONDS)
-        return json_reply(render_upload(file))
+        found = "" if content is None else _fingerprint(form, query, content)
+        return json_reply(render_upload(file)), found
+
+    async def _sent(self, request: web.Request, query: "UploadQuery") -> str:
+        """Read an upload without storing it; return its fingerprint."""
+        form = await read_form(request, self._max_size)
+        content, size = hashlib.sha256(), 0
+        async for piece in form.stream():
+            content.update(piece)
+            size += len(piece)
+            if size > self._max_size:
+                raise GatewayError(
+                    ErrorKind.TOO_LARGE, "cannot accept file: it is over the limit", param="file"
+                )
+        return _fingerprint(form, query, content)
 
 
-async def stream_file(form: UploadForm, data: dict[str, Any]) -> AsyncIterator[bytes]:
-    """Yield the bytes of the file; at its end `data` also has the fields after it."""
+@dataclass(frozen=True, slots=True)
+class UploadQuery:
+    """The parameters of an upload."""
+
+    process: bool
+    in_background: bool
+
+
+def _fingerprint(form: UploadForm, query: UploadQuery, content: ContentHash) -> str:
+    """Return the digest of an upload; the boundary of its form is another one in each request."""
+    fields = orjson.dumps(form.fields, option=orjson.OPT_SORT_KEYS)
+    facts = orjson.dumps([form.name, form.content_type, query.process, query.in_background])
+    return fingerprint("file", facts, fields, content.digest())
+
+
+async def stream_file(
+    form: UploadForm, data: dict[str, Any], content: ContentHash | None = None
+) -> AsyncIterator[bytes]:
+    """Yield the bytes of the file, which `content` gets, too; at its end `data` has the fields after it."""
     async for piece in form.stream():
+        if content is not None:
+            content.update(piece)
         yield piece
     data.update(metadata_of(form))
 

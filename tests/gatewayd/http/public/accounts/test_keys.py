@@ -3,12 +3,18 @@
 import base64
 import logging
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import Role
+from gatewayd.accounts.records import Role, User
+from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.accounts.keys import KeyRoutes
+from gatewayd.resumption.idempotency import IdempotentReplies
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.services import Accounts, Site, check_access, serving_accounts
+from tests.fakes.http.public_app import bearer
+from tests.fakes.storage.streams import MemoryReplies
 
 ONE, MANY = "/api/v1/auths/api_key", "/api/v1/auths/api_keys"
 
@@ -140,3 +146,33 @@ async def test_administrators_list_and_revoke_those_of_others(
     assert await site.call("DELETE", f"{path}/{key.id}", site.admin) == (200, True)
     assert (await site.call("GET", MANY, value))[0] == 401
     assert [each.id for each in await site.accounts.keys.list()] == [own.id]
+
+
+async def test_repeated_idempotency_key_makes_one_key_for_its_user() -> None:
+    accounts, tasks = Accounts(), TaskRegistry()
+    writes = IdempotentWrites(IdempotentReplies(MemoryReplies(), tasks))
+    async with serving_accounts(accounts, KeyRoutes(accounts.keys, accounts.users, writes).routes()) as site:
+
+        async def create(who: User, body: dict[str, Any], path: str = ONE) -> tuple[int, Any, Any]:
+            headers = {**bearer(await accounts.session(who)), "Idempotency-Key": "k"}
+            async with site.client.post(path, json=body, headers=headers) as reply:
+                return reply.status, await reply.json(), reply.headers
+
+        for who in (site.user, site.admin):
+            await accounts.grant_keys(who)
+        status, made, headers = await create(site.user, {"name": "n"})
+        assert (status, headers["Cache-Control"], "Idempotent-Replayed" in headers) == (
+            200,
+            "no-store",
+            False,
+        )
+        status, again, headers = await create(site.user, {"name": "n"}, MANY)
+        assert (status, again, headers["Cache-Control"]) == (200, made, "no-store")
+        assert headers["Idempotent-Replayed"] == "true"
+        status, refused, _ = await create(site.user, {"name": "m"})
+        assert (status, refused["error"]["param"]) == (422, "Idempotency-Key")
+        assert len(await accounts.keys.list(site.user.id)) == 1
+        # Of another user it is another key, and a refusal is not kept.
+        assert (await create(site.admin, {"expires_at": 1}))[0] == 400
+        assert (await create(site.admin, {"name": "n"}))[1]["id"] != made["id"]
+    await tasks.close()

@@ -11,7 +11,7 @@ from aiohttp import FormData
 
 from gatewayd.ingest.upload import UploadRules
 from tests.fakes.documents.site import FILES, KNOWLEDGE, LIMIT, DocumentsSite, serving_documents
-from tests.fakes.http.multipart_forms import field, file_part, form, part, upload_head, wired
+from tests.fakes.http.multipart_forms import BOUNDARY, FORM, field, file_part, form, part, upload_head, wired
 
 DIGEST = sha256(b"hello").hexdigest()
 
@@ -235,3 +235,26 @@ async def test_once_the_body_is_there_the_file_is_kept(idle: DocumentsSite, monk
     left.set()
     await kept.wait()
     assert await idle.ok("GET", f"{FILES}/count") == 1
+
+
+async def test_repeated_key_stores_a_file_once_and_refuses_another_upload(idle: DocumentsSite) -> None:
+    async def send(content: bytes, key: str, query: str = "", boundary: str = BOUNDARY) -> tuple[int, Any]:
+        # Clients make a new boundary for each attempt.
+        body = form(file_part(content)).replace(BOUNDARY.encode(), boundary.encode())
+        headers = {"Idempotency-Key": key, "Content-Type": FORM.replace(BOUNDARY, boundary)}
+        return await idle.post_form(body, query=query, headers=headers)
+
+    status, made = await send(b"hello", "k")
+    assert (status, await send(b"hello", "k", boundary="another")) == (200, (200, made))
+    for refused in (await send(b"hellO", "k"), await send(b"hello", "k", "?process=false")):
+        assert (refused[0], refused[1]["error"]["code"]) == (422, "idempotency_key_reused")
+    assert (await send(b"hello", ""))[0] == 400
+    assert idle.stored() == [made["id"]]
+    assert (await send(b"hello", "k2"))[1]["id"] != made["id"]
+
+
+async def test_failed_upload_may_be_repeated_with_its_key(idle: DocumentsSite) -> None:
+    head = {"Idempotency-Key": "k"}
+    status, _ = await idle.post_form(form(field("metadata", "[1]"), file_part(b"hello")), headers=head)
+    assert status == 400
+    assert (await idle.post_form(form(file_part(b"hello")), headers=head))[0] == 200

@@ -1,0 +1,87 @@
+"""Resumable streams and replies to repeated requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
+from gatewayd.http.idempotency import IdempotentWrites
+from gatewayd.http.public.completions import chat, messages
+from gatewayd.http.public.completions.streams import StreamRoutes
+from gatewayd.http.responses.repeatable import RepeatableAnswers
+from gatewayd.http.responses.resumable import ResumableAnswers
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, StreamOpening
+from gatewayd.resumption.idempotency import IdempotentReplies
+from gatewayd.resumption.interfaces import StreamLimiter
+from gatewayd.resumption.service import ResumableStreams, StreamTimes
+from gatewayd.settings import Settings
+from gatewayd.storage.resumption.idempotent_requests import TortoiseReplies
+from gatewayd.storage.resumption.streams import TortoiseStreams
+from gatewayd.tasks import TaskRegistry
+
+EDGES: Final[Mapping[str, StreamOpening]] = {
+    chat.PROTOCOL: OpenAiFrames(),
+    messages.PROTOCOL: messages.NativeMessageFrames(),
+}
+"""The frames around an answer of each protocol with resumable streams."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumptionServices:
+    """The streams that go on without their client, and the replies of requests with a key."""
+
+    streams: ResumableStreams
+    replies: IdempotentReplies
+
+    def configure(self, settings: Settings) -> None:
+        """Use the times of the settings."""
+        self.streams.configure(stream_times(settings))
+        self.replies.configure(settings.idempotency_retention)
+
+    def on_change(self, change: AccountChange) -> None:
+        """Stop the streams of an account that has lost its access."""
+        if change.is_out:
+            self.streams.stop_account(change.user_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ResumptionEdges:
+    """What the routes use: the streams, answers that can be repeated, and writes that are done once."""
+
+    streams: StreamRoutes
+    repeatable: RepeatableAnswers
+    writes: IdempotentWrites
+
+
+async def open_resumption(
+    settings: Settings,
+    secret: bytes,
+    tasks: TaskRegistry,
+    limiter: StreamLimiter,
+    changes: AccountChangeNotifier,
+) -> ResumptionServices:
+    """Return the services; streams of the former process are interrupted from now on."""
+    services = ResumptionServices(
+        ResumableStreams(TortoiseStreams(), tasks, limiter, stream_times(settings)),
+        IdempotentReplies(TortoiseReplies(secret), tasks, kept=settings.idempotency_retention),
+    )
+    await services.streams.resume()
+    changes.subscribe(services.on_change)
+    return services
+
+
+def make_resumption_edges(
+    settings: Settings, services: ResumptionServices, streams: AnswerStreams
+) -> ResumptionEdges:
+    """Return what the routes of the public application use."""
+    resumable = ResumableAnswers(services.streams, streams, head_seconds=settings.stream_head_timeout)
+    return ResumptionEdges(
+        StreamRoutes(resumable, EDGES),
+        RepeatableAnswers(resumable, services.replies),
+        IdempotentWrites(services.replies),
+    )
+
+
+def stream_times(settings: Settings) -> StreamTimes:
+    """Return the times of streams from the settings."""
+    return StreamTimes(settings.stream_unread_timeout, settings.stream_retention)
