@@ -95,6 +95,12 @@ class ControlClient:
         """Post a request and yield the JSON objects of the reply; closing the iterator stops the daemon."""
         return self._transport.stream(fill(endpoint), body)
 
+    def replay(
+        self, endpoint: Endpoint[NoBody, ForeignReply], /, *segments: str, **query: Parameter
+    ) -> Generator[dict[str, Any], None, None]:
+        """Yield the JSON objects of a stream that is read again, from its begin."""
+        return self._transport.replay(fill(endpoint, segments), select(endpoint, query))
+
     def listen(
         self, endpoint: Endpoint[NoBody, ForeignReply], /, **query: Parameter
     ) -> Generator[Frame, None, None]:

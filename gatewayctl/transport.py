@@ -71,6 +71,10 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
+class StreamCutError(CommandError):
+    """A streamed answer ended without its end."""
+
+
 class Transport:
     """Sends requests to one socket, each on a connection of its own."""
 
@@ -111,6 +115,11 @@ class Transport:
     def stream(self, path: str, request: base.Request) -> Generator[dict[str, Any], None, None]:
         """Post a request and yield the events of the reply; closing the iterator closes the connection."""
         with self._sent("POST", path, _body(request), None) as answer:
+            yield from _events(answer)
+
+    def replay(self, path: str, query: Query) -> Generator[dict[str, Any], None, None]:
+        """Get a stream as `stream` yields it, without a time limit."""
+        with self._sent("GET", _target(path, query), None, None) as answer:
             yield from _events(answer)
 
     def listen(self, path: str, query: Query) -> Generator[Frame, None, None]:
@@ -240,7 +249,7 @@ def _events(reply: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     while True:
         line = _read_line(reply)
         if not line:
-            raise CommandError("upstream_failed", "cannot finish the answer: the stream broke off")
+            raise StreamCutError("upstream_failed", "cannot finish the answer: the stream broke off")
         if not line.startswith(b"data:"):
             continue
         data = line[5:].strip()

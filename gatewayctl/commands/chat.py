@@ -1,8 +1,10 @@
 """`gatewayctl chat run`: ask a model from the terminal."""
 
+import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -10,8 +12,10 @@ import typer
 from gatewayctl.command import Noun, Session
 from gatewayctl.completion import completing, files
 from gatewayctl.events.citations import citations
+from gatewayctl.failures import CommandError
 from gatewayctl.prompts import usage
 from gatewayctl.render import Output
+from gatewayctl.transport import StreamCutError
 from gatewayctl.wire import routes
 from gatewayctl.wire.chat import Chat, Message, Reference
 
@@ -28,6 +32,7 @@ noun = Noun(
     "gatewayctl chat smollm2-135m - < question.txt > answer.md",
     "gatewayctl chat smollm2-135m hello --user ada@example.org -o json",
     "gatewayctl chat - --collection handbook 'How is the pump switched off?'",
+    "gatewayctl chat --resume 019aa3c2-7d1e-7c3a-9b7e-3f2f8d1c5a60",
 )
 def run(
     session: Session,
@@ -69,6 +74,14 @@ def run(
             autocompletion=completing(files),
         ),
     ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume",
+            metavar="ID",
+            help="Print the answer with this id from its beginning, and follow it to its end.",
+        ),
+    ] = None,
 ) -> None:
     """Ask a model and print the answer while it comes: Markdown on a terminal, plain in a pipe.
 
@@ -77,7 +90,14 @@ def run(
 
     With -o json the answer is an OpenAI chat completion, with -o jsonl its chunks, one a line. Without a
     prompt, or with -, the question is read from standard input.
+
+    An answer goes on for stream_unread_timeout seconds when the connection breaks or the terminal is closed.
+    Its id is printed on a terminal at the beginning, and by the error of a broken connection; --resume prints
+    such an answer, with the same --user. An interrupt (control-C) stops the answer.
     """
+    if resume is not None:
+        _resume(session, resume, user, is_alone=model == "-" and not prompt)
+        return
     request = _request(model, _question(prompt or []), system)
     for name, value in (("temperature", temperature), ("max_tokens", max_tokens), ("user", user)):
         if value is not None:
@@ -90,30 +110,103 @@ def _show(session: Session, request: Chat) -> None:
     """Ask the model, and print the answer as it arrives."""
     if session.output is Output.JSON:
         session.renderer.json(session.client.ask(request))
+    elif session.output is Output.JSONL:
+        _print_lines(session, session.client.stream(routes.CHAT, request))
+    else:
+        request.resumable = True
+        answer = StreamedAnswer(session.client.stream(routes.CHAT, request))
+        kept = KeptAnswer(session, request.user)
+        with kept:
+            session.renderer.answer(answer.pieces(kept.name))
+        _print_notes(session, answer)
+
+
+def _resume(session: Session, stream_id: str, user: str | None, *, is_alone: bool) -> None:
+    """Print an answer from its beginning, and follow it."""
+    if not is_alone:
+        raise usage("cannot resume an answer: give no model and no prompt", param="--resume")
+    events = session.client.replay(routes.RESUME_ANSWER, stream_id, user=user)
+    if session.output in {Output.JSON, Output.JSONL}:
+        _print_lines(session, events)
         return
-    with closing(session.client.stream(routes.CHAT, request)) as events:
-        if session.output is Output.JSONL:
-            for event in events:
-                session.renderer.json(event)
-                sys.stdout.flush()
-            return
-        answer = StreamedAnswer(events)
-        session.renderer.answer(answer.pieces())
+    answer = StreamedAnswer(events)
+    session.renderer.answer(answer.pieces())
+    _print_notes(session, answer)
+
+
+def _print_lines(session: Session, events: Generator[dict[str, Any], None, None]) -> None:
+    with closing(events):
+        for event in events:
+            session.renderer.json(event)
+            sys.stdout.flush()
+
+
+def _print_notes(session: Session, answer: "StreamedAnswer") -> None:
     for note in answer.notes():
         session.note(note)
+
+
+class KeptAnswer:
+    """Context manager around the output of an answer that goes on without its reader.
+
+    A broken connection leaves the answer, and its error says how to go on; any other failure stops it.
+    """
+
+    def __init__(self, session: Session, user: str | None) -> None:
+        self._session = session
+        self._user = user
+        self._id = ""
+
+    def name(self, stream_id: str) -> None:
+        """Note the id of the answer; tell it to a person."""
+        self._id = stream_id
+        if sys.stderr.isatty():
+            self._session.note(f"if the connection breaks: {self._command}")
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Add the command to the error of a broken connection, or stop the answer."""
+        if error is None or not self._id:
+            return
+        if isinstance(error, CommandError) and (isinstance(error, StreamCutError) or is_lost(error)):
+            error.hint = f"the answer may go on: {self._command}"
+            return
+        with suppress(CommandError):
+            self._session.client.call(routes.STOP_ANSWER, self._id, user=self._user)
+
+    @property
+    def _command(self) -> str:
+        user = f" --user {shlex.quote(self._user)}" if self._user else ""
+        return f"gatewayctl chat --resume {self._id}{user}"
+
+
+def is_lost(error: CommandError) -> bool:
+    """Return whether the connection to the daemon broke."""
+    return error.kind == "unreachable"
 
 
 class StreamedAnswer:
     """A streamed answer: its text, warnings and sources."""
 
-    def __init__(self, events: Iterator[Mapping[str, Any]]) -> None:
+    def __init__(self, events: Generator[Mapping[str, Any], None, None]) -> None:
         self._events = events
         self._sources: list[Any] = []
         self._warnings: list[str] = []
 
-    def pieces(self) -> Iterator[str]:
-        """Yield the text as it arrives."""
-        for event in self._events:
+    def pieces(self, on_id: Callable[[str], None] = lambda _: None) -> Iterator[str]:
+        """Yield the text as it arrives; `on_id` gets the id of an answer that can be resumed."""
+        with closing(self._events) as events:
+            yield from self._texts(events, on_id)
+
+    def _texts(self, events: Iterator[Mapping[str, Any]], on_id: Callable[[str], None]) -> Iterator[str]:
+        for event in events:
+            stream = event.get("stream")
+            if isinstance(stream, dict) and isinstance(stream.get("id"), str):
+                on_id(stream["id"])
             self._warnings += event.get("warnings") or ()
             self._sources += event.get("sources") or ()
             for choice in event.get("choices") or ():

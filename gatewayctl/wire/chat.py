@@ -1,5 +1,8 @@
 """Chat requests on the wire.
 
+With `resumable` the answer goes on when the connection breaks, and the first line of the stream has `stream`,
+an object with the `id` that `/v1/chat/streams/{id}` takes.
+
 The reply is an OpenAI chat completion, or its stream (`data:` lines that end with `[DONE]`). A failure in the
 middle of a stream is a line whose object has `error`. The reply, or the first line of a stream, has `sources`
 when passages of documents were used, and `warnings` when a part of the request could not be honoured.
@@ -9,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import FailFast, Field
 
-from gatewayctl.wire.base import Request
+from gatewayctl.wire.base import Reply, Request
 
 
 class Message(Request):
@@ -35,4 +38,11 @@ class Chat(Request):
     stream: bool = True
     temperature: float | None = None
     max_tokens: int | None = None
+    resumable: bool = False
     files: Annotated[list[Reference], FailFast()] = Field(default_factory=list)
+
+
+class AnswerStopped(Reply):
+    """The answer that was stopped and deleted."""
+
+    id: str

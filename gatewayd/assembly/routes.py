@@ -78,6 +78,7 @@ from gatewayd.http.public.model_runtimes.unknown_paths import RuntimeOthersRoute
 from gatewayd.http.public.models.routes import PublicModelRoutes
 from gatewayd.http.public.scim.discovery import ScimDiscoveryRoutes
 from gatewayd.http.public.scim.routes import ScimGroupRoutes, ScimUserRoutes
+from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.http.scim_auth import ScimAuthenticator
@@ -397,7 +398,11 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         ).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_chat.ControlChatRoutes(
-            services.pipeline, services.catalog, services.documents.collections, viewers
+            services.pipeline,
+            services.catalog,
+            services.documents.collections,
+            viewers,
+            ResumableAnswers(services.resumption.streams, AnswerStreams()),
         ).routes(),
     ]
     return check_complete(rows)

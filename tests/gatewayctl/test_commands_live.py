@@ -133,6 +133,8 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("chat run m - --system brief --temperature 0.1 --max-tokens 5", stdin="hello"),
         Step("chat no-such-model hello", 5),
         Step("chat run m hello --user {nobody}", 5),
+        Step("chat --resume none", 5),
+        Step("chat m hello --resume none", 2),
         Step("chat import {chats} --user {root}"),
         Step("chat import {chats} --user {nobody}", 5),
         Step("chat list --user {root} --search heron"),

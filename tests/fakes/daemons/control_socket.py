@@ -48,6 +48,8 @@ from gatewayd.http.control.models.models import ControlModelRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.responses.resumable import ResumableAnswers
+from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.ingest.reindex import ReindexRunner
 from gatewayd.knowledge.checks import IndexChecks
@@ -59,6 +61,7 @@ from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.resumption.service import ResumableStreams
 from gatewayd.scim.links import ProviderLinks
 from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
@@ -70,6 +73,7 @@ from tests.fakes.daemons.control_plugins import PluginHouse, make_house
 from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
 from tests.fakes.providers.models import FakeRecords, FakeSource, make_model
+from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 
 PROVIDER = "okta"
 
@@ -128,6 +132,7 @@ class Control:
     keeper: ScimTokenKeeper
     live: LiveServices
     plugins: PluginHouse
+    streams: ResumableStreams
     activity: ScimRequestLog = field(default_factory=ScimRequestLog)
     check: FakeCheck = field(default_factory=FakeCheck)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
@@ -192,7 +197,13 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             accounts.clock,
         ).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
-        *ControlChatRoutes(pipeline, control.catalog, control.documents.collections, viewers).routes(),
+        *ControlChatRoutes(
+            pipeline,
+            control.catalog,
+            control.documents.collections,
+            viewers,
+            ResumableAnswers(control.streams, AnswerStreams()),
+        ).routes(),
         *document_rows(control, viewers, writes),
         *control.live.rows(viewers),
         *control.plugins.rows(accounts, viewers),
@@ -284,6 +295,7 @@ def make_control(folder: Path, tasks: TaskRegistry) -> Control:
         ScimTokenKeeper(tokens, made),
         LiveServices(documents.accounts),
         make_house(folder),
+        ResumableStreams(MemoryStreams(), tasks, CountingLimiter()),
     )
 
 

@@ -1,10 +1,14 @@
 """gatewayctl chat."""
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from gatewayctl import transport
+from gatewayctl.transport import StreamCutError
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.daemons.control_documents import boss
@@ -115,3 +119,62 @@ async def test_a_document_that_cannot_be_used_is_a_warning(ctl: Ctl) -> None:
     whole = json.loads((await ctl("chat", "alpha", "hi", "--file", "none", "-o", "json")).out)
     assert "none" in whole["warnings"][0]
     assert (await ctl("chat", "alpha", "hi", "--collection", "none")).code == 5
+
+
+def stream_ids(control: Control) -> list[str]:
+    """Return the ids of the streams that the socket has, the newest last."""
+    return sorted(control.streams._running)
+
+
+async def test_answer_is_printed_again_by_its_id_for_the_same_user_alone(ctl: Ctl, control: Control) -> None:
+    await control.accounts.add_user("ann")
+    await ctl("model", "publish", "alpha")
+    assert (await ctl("chat", "alpha", "hi", "--user", "ann@example.org")).out == "hello\n"
+    (stream_id,) = stream_ids(control)
+    again = await ctl("chat", "--resume", stream_id, "--user", "ann@example.org")
+    assert (again.code, again.out, again.err) == (0, "hello\n", "")
+    lines = (
+        await ctl("chat", "--resume", stream_id, "--user", "ann@example.org", "-o", "jsonl")
+    ).out.splitlines()
+    assert json.loads(lines[0])["stream"]["id"] == stream_id
+    assert [json.loads(line)["choices"][0]["delta"]["content"] for line in lines[1:]] == ["hel", "lo"]
+    assert (await ctl("chat", "--resume", stream_id)).code == 5
+    assert (await ctl("chat", "--resume", "none", "--user", "ann@example.org")).code == 5
+    assert len(control.source.asked) == 1
+
+
+async def test_resume_takes_no_question(ctl: Ctl) -> None:
+    for words in (("alpha",), ("alpha", "hi"), ("-", "hi")):
+        assert (await ctl("chat", *words, "--resume", "x")).code == 2
+
+
+async def test_terminal_is_told_how_to_go_on(
+    ctl: Ctl, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    told = (await ctl("chat", "alpha", "hi")).err
+    assert f"gatewayctl chat --resume {stream_ids(control)[0]}" in told
+
+
+async def test_failure_that_is_no_broken_connection_stops_the_answer(ctl: Ctl, control: Control) -> None:
+    part = CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": "par"}}]}])
+    control.source.script = lambda body: [part, GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot finish")]
+    late = await ctl("chat", "alpha", "hi")
+    assert (late.code, "--resume" in late.err) == (1, False)
+    assert stream_ids(control) == []
+
+
+async def test_broken_connection_leaves_the_answer_and_names_the_command(
+    ctl: Ctl, control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(reply: object) -> Iterator[dict[str, object]]:
+        yield from islice(events(reply), 2)
+        raise StreamCutError("upstream_failed", "cannot finish the answer: the stream broke off")
+
+    events = transport._events
+    monkeypatch.setattr(transport, "_events", cut)
+    broken = await ctl("chat", "alpha", "hi")
+    assert (broken.code, broken.out) == (1, "hel")
+    monkeypatch.setattr(transport, "_events", events)
+    command = broken.err.partition("gatewayctl chat --resume ")[2].split()
+    assert (await ctl("chat", "--resume", command[0])).out == "hello\n"

@@ -30,7 +30,7 @@ from gatewayd.resumption.records import StoredReply
 
 PATHS: Final = tuple(f"{base}/chat/completions" for base in (*BASES, deployments.BASE))
 
-PROTOCOL: Final = "openai"
+PROTOCOL: Final = RouteDialect.OPENAI.value
 """Name of the protocol of the frames of these routes, in resumable streams."""
 
 

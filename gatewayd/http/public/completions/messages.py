@@ -35,7 +35,7 @@ from gatewayd.resumption.records import StoredReply
 
 PATHS: Final = ("/api/v1/messages", "/api/message", "/v1/messages", "/ollama/v1/messages")
 
-PROTOCOL: Final = "anthropic"
+PROTOCOL: Final = RouteDialect.ANTHROPIC.value
 """Name of the protocol of the frames of these routes, in resumable streams."""
 
 PROTOCOL_PREFIX: Final = "anthropic-"
