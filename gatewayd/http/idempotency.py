@@ -129,5 +129,5 @@ def repeated(known: RequestRecord, found: str) -> web.Response:
 
 def _stored(reply: web.Response) -> StoredReply:
     body = reply.body if isinstance(reply.body, bytes) else b""
-    headers = {name: value for name, value in reply.headers.items() if name.lower() in KEPT_HEADERS}
+    headers = {str(name): value for name, value in reply.headers.items() if name.lower() in KEPT_HEADERS}
     return StoredReply(reply.status, headers, body.decode())
