@@ -89,7 +89,10 @@ def fill_system_messages(
     MAX_PLACEHOLDERS, and as `fill_placeholders` does.
     """
     messages = request.body.get("messages") or ()
-    count = sum(_count(message["content"]) for message in messages if _may_have_placeholders(message))
+    count = 0
+    for message in messages:
+        if message.get("role") in SYSTEM_ROLES and message.get("content"):
+            count += _count(message["content"])
     if not count:
         return
     if count > MAX_PLACEHOLDERS:
