@@ -15,6 +15,7 @@ from gatewayd.assembly.resumption import EDGES
 from gatewayd.catalog.records import EVERYBODY, Grant, ModelRecord
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import CompletionChunk
+from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.completions.chat import ChatRoutes
 from gatewayd.http.public.completions.messages import MessageRoutes
@@ -22,7 +23,9 @@ from gatewayd.http.public.completions.streams import PATHS, StreamRoutes
 from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.pipeline.token_counts import TokenCounts
 from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.resumption.service import ResumableStreams
 from gatewayd.tasks import TaskRegistry
@@ -104,9 +107,10 @@ async def world_of(
     resumable = ResumableAnswers(streams, AnswerStreams(seconds=0.02), head_seconds=head_seconds)
     repeatable = RepeatableAnswers(resumable, IdempotentReplies(replies, tasks))
     runs = make_plain_runs(catalog, pipeline, tasks)
+    counts = TokenCounts(catalog, InputFilters(catalog, NoFilters()), count_locally)
     rows = [
         *ChatRoutes(runs, body_limit=9_999, repeatable=repeatable).routes(),
-        *MessageRoutes(pipeline, body_limit=9_999, repeatable=repeatable).routes(),
+        *MessageRoutes(pipeline, counts, body_limit=9_999, repeatable=repeatable).routes(),
         *StreamRoutes(resumable, EDGES).routes(),
     ]
     actors = {"ann": make_actor("ann", Role.USER), "bob": make_actor("bob", Role.USER)}
