@@ -14,8 +14,6 @@ UNKNOWN_TO_CLAUDE: Final = frozenset(
 )
 """Sampling fields that the messages protocol does not have."""
 
-K: Final = 1024
-
 BASE: Final = Rules(
     title="Claude",
     ranges={"temperature": (0, 1), "top_p": (0, 1)},
@@ -28,7 +26,7 @@ ADAPTIVE: Final = replace(
     efforts=("low", "medium", "high", "xhigh", "max"),
     thinking_types=("adaptive", "disabled"),
     sampling=Sampling.REFUSED,
-    max_output=128 * K,
+    max_output=128_000,
 )
 AUTO_CHOICES: Final = frozenset({"auto", "none"})
 
@@ -38,32 +36,32 @@ def _row(pattern: str, title: str, rules: Rules, max_output: int) -> FamilyRow:
 
 
 ROWS: Final = (
-    _row(r"claude-3-(haiku|opus|sonnet).*", "Claude 3", BUDGET, 4 * K),
-    _row(r"claude-3-5-.*", "Claude 3.5", BUDGET, 8 * K),
-    _row(r"claude-3-7-.*", "Claude 3.7", BUDGET, 64 * K),
-    _row(r"claude-opus-4(-[01])?", "Claude Opus 4 and 4.1", BUDGET, 32 * K),
-    _row(r"claude-(sonnet-4(-0|-5)?|haiku-4-5)", "Claude Sonnet and Haiku 4 to 4.5", BUDGET, 64 * K),
+    _row(r"claude-3-(haiku|opus|sonnet).*", "Claude 3", BUDGET, 4_096),
+    _row(r"claude-3-5-.*", "Claude 3.5", BUDGET, 8_192),
+    _row(r"claude-3-7-.*", "Claude 3.7", BUDGET, 64_000),
+    _row(r"claude-opus-4(-[01])?", "Claude Opus 4 and 4.1", BUDGET, 32_000),
+    _row(r"claude-(sonnet-4(-0|-5)?|haiku-4-5)", "Claude Sonnet and Haiku 4 to 4.5", BUDGET, 64_000),
     _row(
         r"claude-opus-4-5",
         "Claude Opus 4.5",
         replace(BUDGET, efforts=("low", "medium", "high")),
-        64 * K,
+        64_000,
     ),
     _row(
         r"claude-(opus|sonnet)-4-6",
         "Claude 4.6",
         replace(BOTH, efforts=("low", "medium", "high", "max")),
-        128 * K,
+        128_000,
     ),
-    _row(r"claude-opus-4-[78]", "Claude Opus 4.7 and 4.8", ADAPTIVE, 128 * K),
-    _row(r"claude-sonnet-5", "Claude Sonnet 5", replace(ADAPTIVE, default_effort="high"), 128 * K),
+    _row(r"claude-opus-4-[78]", "Claude Opus 4.7 and 4.8", ADAPTIVE, 128_000),
+    _row(r"claude-sonnet-5", "Claude Sonnet 5", replace(ADAPTIVE, default_effort="high"), 128_000),
     _row(
         r"claude-(fable|mythos)-.*",
         "Claude Fable and Mythos",
         replace(ADAPTIVE, tool_choices=AUTO_CHOICES),
-        128 * K,
+        128_000,
     ),
-    _row(r"claude-.*", "Claude Opus 5 and newer", ADAPTIVE, 128 * K),
+    _row(r"claude-.*", "Claude Opus 5 and newer", ADAPTIVE, 128_000),
     FamilyRow(r".*", replace(BASE)),
 )
 """The families at Anthropic, and behind servers of the messages protocol."""

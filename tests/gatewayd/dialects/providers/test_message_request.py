@@ -33,7 +33,7 @@ def asked(model: str, **fields: Any) -> tuple[dict[str, Any], list[str]]:
 @pytest.mark.parametrize(
     ("model", "given", "expected", "told"),
     [
-        (OLD, {"max_tokens": 100_000}, {"max_tokens": 65_536}, ["from 100000 to 65536"]),
+        (OLD, {"max_tokens": 100_000}, {"max_tokens": 64_000}, ["from 100000 to 64000"]),
         ("claude-3-haiku-20240307", {"max_tokens": 9_000}, {"max_tokens": 4_096}, ["to 4096"]),
         (NEW, {"max_tokens": 100_000}, {"max_tokens": 100_000}, []),
         (

@@ -11,17 +11,23 @@ from gatewayd.catalog.records import Model
 from gatewayd.dialects.providers.rules import CONVERTED_RULES, NO_RULES, Protocol
 from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources import model_rules
+from gatewayd.upstream.sources.anthropic import AnthropicSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.openai import OpenAiSource
 from tests.fakes.providers.client_requests import CLIENTS, is_converted, request_of
 from tests.fakes.providers.strict import makers, openai
+from tests.fakes.providers.strict.anthropic import StrictAnthropic
 from tests.fakes.providers.strict.base import Check, StrictProvider
 
 MODEL = Model("m", "m", "openai", "acme", "m")
 STAND_INS: Sequence[tuple[str, str, Sequence[Check]]] = [
     *(("openai", model, openai.checks(model)) for model in openai.FAMILIES if not model.startswith("gpt-6")),
     *((maker, model, [check]) for maker, models in makers.MAKERS.items() for model, check in models.items()),
+]
+CLAUDES = [
+    *("claude-3-5-haiku-20241022", "claude-haiku-4-5", "claude-opus-4-1", "claude-opus-4-5"),
+    *("claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-fable-5"),
 ]
 ENGINES = {"vllm": "vllm", "llamacpp": "llamacpp", "ollama": "library", "lmstudio": "organization_owner"}
 
@@ -76,6 +82,25 @@ async def test_no_client_is_refused_by_a_strict_provider(
                 await source.complete(body, found, context)
         await source.close()
     assert provider.refused == []
+    assert len(provider.answered) == len(CLIENTS)
+
+
+@pytest.mark.parametrize("model", CLAUDES)
+async def test_no_client_of_another_protocol_is_refused_by_anthropic(model: str) -> None:
+    """Requests that are made from chat requests; those in the protocol itself are passed on as they are."""
+    async with StrictAnthropic(models=[model]) as provider:
+        source = AnthropicSource(ProviderConfig("acme", SourceKind.ANTHROPIC, provider.base_url, "hunter2"))
+        (found,) = await source.list_models()
+        for client in CLIENTS:
+            context = CallContext("r1", "u1", is_converted=is_converted(client))
+            body = await source.prepare(request_of(client, model), found, context)
+            if body.get("stream"):
+                async for _ in source.stream(body, found, context):
+                    pass
+            else:
+                await source.complete(body, found, context)
+        await source.close()
+    assert [refused.body for refused in provider.refused] == []
     assert len(provider.answered) == len(CLIENTS)
 
 
