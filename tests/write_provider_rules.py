@@ -92,6 +92,15 @@ def describe(rules: Rules) -> Iterator[str]:
         )
     if rules.instructions:
         yield f"instructions have the role {rules.instructions}"
+    yield from _describe_thinking(rules)
+    yield SAMPLING[rules.sampling]
+    if not rules.has_tools_with_effort:
+        yield "tools in chat only with effort none"
+    yield from _describe_tools(rules)
+    yield from _describe_fields(rules)
+
+
+def _describe_thinking(rules: Rules) -> Iterator[str]:
     if rules.efforts is not None:
         words = ", ".join(rules.efforts)
         yield f"effort {words}" if words else "no word of effort"
@@ -103,13 +112,10 @@ def describe(rules: Rules) -> Iterator[str]:
         yield THINKING[rules.thinking]
     if rules.thinking_types is not None:
         yield f"thinking {', '.join(rules.thinking_types)}"
+    if rules.resting_effort:
+        yield f"effort up to {rules.resting_effort} without thinking"
     if rules.thinks_in_streams:
         yield "thinks in streams only"
-    yield SAMPLING[rules.sampling]
-    if not rules.has_tools_with_effort:
-        yield "tools in chat only with effort none"
-    yield from _describe_tools(rules)
-    yield from _describe_fields(rules)
 
 
 def _describe_tools(rules: Rules) -> Iterator[str]:

@@ -10,7 +10,7 @@ from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.reasoning_wish import BUDGETS, fit_effort
-from gatewayd.dialects.providers.rules import Rules, Sampling
+from gatewayd.dialects.providers.rules import EFFORTS, Rules, Sampling
 
 MAX_CACHE_BLOCKS: Final = 4
 """Maximum number of `cache_control` in system, tools and messages; the protocol refuses more."""
@@ -112,6 +112,9 @@ def _adapt_effort(request: Body, rules: Rules, warnings: list[str]) -> None:
     if not isinstance(given, str):
         return
     word = fit_effort("low" if given == "minimal" else given, rules.efforts)
+    is_resting = as_mapping(request.get("thinking")).get("type") == "disabled"
+    if is_resting and rules.resting_effort and word in EFFORTS[EFFORTS.index(rules.resting_effort) :]:
+        word = rules.resting_effort
     if word == given:
         return
     kept = {name: value for name, value in config.items() if name != "effort"}

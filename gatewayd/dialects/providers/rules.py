@@ -92,7 +92,7 @@ class Rules:
     `efforts` are the words of effort that it takes (None: any), `default_effort` the one without a word (""
     if that is unknown, "none" if it does not reason then). One that `always_thinks` has no switch for it.
     `has_tools_with_effort` is whether it takes tools while it reasons. `thinking_types` are those of the
-    Anthropic protocol (None: any).
+    Anthropic protocol (None: any), `resting_effort` the highest word beside disabled thinking ("": any).
 
     `tool_choices` are the forms of `tool_choice` that it takes (None: any): auto, none, required, named;
     `required_word` is its word for required. With `needs_tools` that and `parallel_tool_calls` are refused
@@ -117,6 +117,7 @@ class Rules:
     always_thinks: bool = False
     thinking: ThinkingForm = ThinkingForm.EFFORT
     thinking_types: tuple[str, ...] | None = None
+    resting_effort: str = ""
     sampling: Sampling = Sampling.TAKEN
     has_tools_with_effort: bool = True
     tool_choices: frozenset[str] | None = None

@@ -61,7 +61,7 @@ ROWS: Final = (
         replace(ADAPTIVE, tool_choices=AUTO_CHOICES),
         128_000,
     ),
-    _row(r"claude-.*", "Claude Opus 5 and newer", ADAPTIVE, 128_000),
+    _row(r"claude-.*", "Claude Opus 5 and newer", replace(ADAPTIVE, resting_effort="high"), 128_000),
     FamilyRow(r".*", replace(BASE)),
 )
 """The families at Anthropic, and behind servers of the messages protocol."""

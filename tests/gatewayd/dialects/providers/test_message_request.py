@@ -111,6 +111,18 @@ def asked(model: str, **fields: Any) -> tuple[dict[str, Any], list[str]]:
             [],
         ),
         (
+            "claude-opus-5",
+            {"max_tokens": 10, "thinking": {"type": "disabled"}, "output_config": {"effort": "max"}},
+            {"max_tokens": 10, "thinking": {"type": "disabled"}, "output_config": {"effort": "high"}},
+            ["from 'max' to 'high'"],
+        ),
+        (
+            "claude-opus-5",
+            {"max_tokens": 10, "thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
+            {"max_tokens": 10, "thinking": {"type": "disabled"}, "output_config": {"effort": "low"}},
+            [],
+        ),
+        (
             "claude-omega-9",
             {"max_tokens": 10, "reasoning_effort": "xhigh"},
             {"max_tokens": 10, "thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}},
