@@ -146,6 +146,8 @@ def find_history_rules(family: Family) -> MessageRules:
             return _SIGNING if _SIGNING_GEMINI.match(name) else _GEMINI
         case "mistral" if _THINKING_MISTRAL.match(name):
             return _THINKING
+        case "azure" if family.origin == "mistral":
+            return _MISTRAL
         case "cerebras" if "glm" in name:
             return _TAGGED
         case "anthropic" if family.origin == "anthropic" and not _PREFILLED_CLAUDE.match(name):

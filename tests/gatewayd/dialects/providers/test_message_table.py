@@ -88,6 +88,8 @@ def test_families(maker, model, expected):
         ("gemini", "models/gemini-3.5-flash", "unsigned_mark", "skip_thought_signature_validator"),
         ("mistral", "magistral-medium-latest", "reasoning", ReasoningPlace.PARTS),
         ("mistral", "codestral-2508", "reasoning", ReasoningPlace.NONE),
+        ("azure", "mistral-large-2411", "call_ids", CallIdForm.NINE),
+        ("azure", "gpt-5", "call_ids", CallIdForm.SHORT),
         ("cerebras", "zai-glm-4.7", "reasoning", ReasoningPlace.TEXT),
         ("cerebras", "gpt-oss-120b", "reasoning", ReasoningPlace.NONE),
         ("anthropic", "claude-opus-4-6", "last", LastTurn.REFUSED),
