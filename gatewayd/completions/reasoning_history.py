@@ -11,11 +11,12 @@ from gatewayd.completions.deltas import THOUGHT_FIELDS, has_thinking_parts, reas
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.reasoning_marks import is_signed
 from gatewayd.completions.reasoning_memory import (
+    MAX_KEYED_CALLS,
     KeptCall,
     KeptReasoning,
     ReasoningMemory,
     call_key,
-    content_key,
+    content_keys,
     signature_key,
     text_key,
 )
@@ -96,25 +97,21 @@ def is_known_foreign(memory: ReasoningMemory, user_id: str, block: Mapping[str, 
 
 def _keys(message: Mapping[str, Any]) -> list[str]:
     """Return the keys under which a message may be remembered, the surest first."""
-    calls = [as_mapping(call) for call in as_sequence(message.get("tool_calls"))]
-    contents = [_content_key(call) for call in calls]
-    keys = [call_key(as_text(call.get("id")), content) for call, content in zip(calls, contents, strict=True)]
+    calls = as_sequence(message.get("tool_calls"))
+    ids = [as_text(as_mapping(call).get("id")) for call in calls]
+    contents = content_keys(calls)
+    keys = [call_key(call_id, content) for call_id, content in zip(ids, contents, strict=True)]
     text = reasoning_of(message)
     if text:
         keys.append(text_key(text))
-    for block in map(as_mapping, as_sequence(message.get("thinking_blocks"))):
+    for block in map(as_mapping, as_sequence(message.get("thinking_blocks"))[:MAX_KEYED_CALLS]):
         thinking = as_text(block.get("thinking"))
         keys += [text_key(thinking)] if thinking else []
         keys.append(signature_key(as_text(block.get("signature")) or as_text(block.get("data"))))
-    for call, content in zip(calls, contents, strict=True):
-        if _MADE_ID.fullmatch(as_text(call.get("id"))):
+    for call_id, content in zip(ids, contents, strict=True):
+        if _MADE_ID.fullmatch(call_id):
             keys.append(content)
     return [key for key in keys if key]
-
-
-def _content_key(call: Mapping[str, Any]) -> str:
-    function = as_mapping(call.get("function"))
-    return content_key(as_text(function.get("name")), as_text(function.get("arguments")))
 
 
 def _completed(message: Body, found: KeptReasoning) -> Body:
@@ -134,10 +131,10 @@ def _completed_calls(calls: list[Any], kept: tuple[KeptCall, ...]) -> list[Any]:
     by_id = {call.id: call for call in kept if call.id}
     by_key = {call.key: call for call in kept if call.key}
     completed = []
-    for call in calls:
+    for call, content in zip(calls, content_keys(calls), strict=True):
         known = None
         if isinstance(call, dict):
-            known = by_id.get(as_text(call.get("id"))) or by_key.get(_content_key(call))
+            known = by_id.get(as_text(call.get("id"))) or by_key.get(content)
         if known is not None and not known.members.keys() <= call.keys():
             call = {**known.members, **call}
         completed.append(call)

@@ -7,11 +7,13 @@ an answer (gatewayd-dialects(7), REASONING).
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
+
+from gatewayd.completions.json_access import as_mapping, as_text
 
 MAX_ENTRY_BYTES: Final = 1024 * 1024
 """Maximum size of what is remembered of one answer; nothing is remembered of a larger one."""
@@ -25,6 +27,9 @@ MAX_SAME_KEYS: Final = 64
 
 MAX_KEYED_CHARACTERS: Final = 32 * 1024
 """Maximum length of the arguments of a call that is found by them."""
+
+MAX_KEYED_CALLS: Final = 64
+"""Maximum number of calls, and of thinking blocks, by which one message is found."""
 
 LIFETIME_SECONDS: Final = 3600.0
 
@@ -164,13 +169,22 @@ def call_key(call_id: str, content: str) -> str:
 
 
 def text_key(text: str) -> str:
-    """Return the key of an answer by its reasoning."""
-    return _key("text", text)
+    """Return the key of an answer by its reasoning, "" for one that is too long to be remembered."""
+    return _key("text", text) if len(text) <= MAX_ENTRY_BYTES else ""
 
 
 def signature_key(signature: str) -> str:
     """Return the key of an answer by a signature of its thinking."""
     return _key("signature", signature)
+
+
+def content_keys(calls: Sequence[Any]) -> list[str]:
+    """Return the `content_key` of each call of a message, "" for those beyond MAX_KEYED_CALLS."""
+    keys = []
+    for call in calls[:MAX_KEYED_CALLS]:
+        function = as_mapping(as_mapping(call).get("function"))
+        keys.append(content_key(as_text(function.get("name")), as_text(function.get("arguments"))))
+    return [*keys, *[""] * (len(calls) - len(keys))]
 
 
 def content_key(name: str, arguments: str) -> str:

@@ -22,7 +22,7 @@ from gatewayd.completions.reasoning_memory import (
     KeptReasoning,
     ReasoningMemory,
     call_key,
-    content_key,
+    content_keys,
     signature_key,
     text_key,
 )
@@ -131,7 +131,8 @@ class ReasoningWatch:
         if not self._size:
             return
         text = "".join(self._texts)
-        calls = [] if self._calls is None else [_kept_call(call) for call in self._calls.calls()]
+        found = [] if self._calls is None else self._calls.calls()
+        calls = [_kept_call(call, key) for call, key in zip(found, content_keys(found), strict=True)]
         members = self._members()
         if not (text or members or any(call.members for call in calls)):
             return
@@ -152,10 +153,8 @@ def _is_concerned(delta: Mapping[str, Any]) -> bool:
     )
 
 
-def _kept_call(call: Mapping[str, Any]) -> KeptCall:
-    function = as_mapping(call.get("function"))
+def _kept_call(call: Mapping[str, Any], key: str) -> KeptCall:
     members = {name: value for name, value in call.items() if name not in CALL_MEMBERS}
-    key = content_key(as_text(function.get("name")), as_text(function.get("arguments")))
     return KeptCall(as_text(call.get("id")), key, members)
 
 

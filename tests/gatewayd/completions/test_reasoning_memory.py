@@ -8,12 +8,14 @@ import pytest
 from gatewayd.completions.reasoning_memory import (
     LIFETIME_SECONDS,
     MAX_ENTRY_BYTES,
+    MAX_KEYED_CALLS,
     MAX_SAME_KEYS,
     KeptCall,
     KeptReasoning,
     ReasoningMemory,
     call_key,
     content_key,
+    content_keys,
     text_key,
 )
 
@@ -122,3 +124,10 @@ def test_calls_are_the_same_in_any_spelling():
     assert content_key("f", "") == content_key("f", "{}")
     assert content_key("f", "not json")
     assert content_key("f", '"' + "x" * 40_000 + '"') == ""
+
+
+def test_keys_are_bounded():
+    calls = [{"function": {"name": "f", "arguments": "{}"}}] * (MAX_KEYED_CALLS + 2)
+    assert content_keys(calls) == [content_key("f", "{}")] * MAX_KEYED_CALLS + ["", ""]
+    assert content_keys([None, {}, {"function": 7}]) == [content_key("", "")] * 3
+    assert text_key("x" * (MAX_ENTRY_BYTES + 1)) == ""
