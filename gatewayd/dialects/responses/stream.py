@@ -47,7 +47,8 @@ class ResponseStream:
     Items are written one after the other: what arrives for a later one waits until the earlier ones have
     ended. `response` is the final response after `finish` or `fail`, and `kept_output` its items with
     `encrypted_content`, which `response` has only if the caller asked for it. `input_tokens` is the estimate
-    used if the source gives no usage.
+    used if the source gives no usage. Sealed reasoning has the `origin` of the answer
+    (`completions.reasoning_marks`).
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class ResponseStream:
         self._is_started = False
         self.events = EventWriter()
         self.sources: Sequence[Mapping[str, Any]] = ()
+        self.origin = ""
         self.response = response_object(response_id, clock(), request.model, request.echo)
         self.output: list[Body] = []
         self.kept_output: list[Body] = []
@@ -247,7 +249,8 @@ class ResponseStream:
     def _end_item(self, item: OutputItem, status: str) -> None:
         extra = {}
         if isinstance(item, ReasoningItem) and (self._request.shows_sealed or self._request.is_stored):
-            extra["encrypted_content"] = self._seal.close(item.kind, item.whole_content())
+            origin = {"origin": self.origin} if self.origin else {}
+            extra["encrypted_content"] = self._seal.close(item.kind, {**item.whole_content(), **origin})
         whole = item.end(self.events, status, **(extra if self._request.shows_sealed else {}))
         self.output.append(whole)
         self.kept_output.append({**whole, **extra})

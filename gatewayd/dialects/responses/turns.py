@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
+from gatewayd.completions.reasoning_history import ORIGIN_FIELD
 from gatewayd.completions.records import Body
 
 
@@ -20,6 +21,7 @@ class AssistantTurn:
         self._details: list[Any] = []
         self._calls: list[Body] = []
         self._extras: dict[str, Any] = {}
+        self._origin = ""
 
     @property
     def needs_new_message(self) -> bool:
@@ -47,6 +49,7 @@ class AssistantTurn:
         if data:
             self._blocks.append({"type": "redacted_thinking", "data": data})
         self._details += as_sequence(content.get("details"))
+        self._origin = self._origin or as_text(content.get("origin"))
         self._extras.update(as_mapping(content.get("calls")))
 
     def take(self) -> Body | None:
@@ -63,6 +66,8 @@ class AssistantTurn:
             message["thinking_blocks"] = self._blocks
         if self._details:
             message["reasoning_details"] = self._details
+        if self._origin:
+            message[ORIGIN_FIELD] = self._origin
         if self._calls:
             message["tool_calls"] = [
                 {**as_mapping(self._extras.get(call["id"])), **call} for call in self._calls

@@ -153,7 +153,7 @@ class ResponseRoutes:
         """Answer a converted request as a whole."""
         answer = await self._ask(request, prepared)
         stream = prepared.stream
-        stream.sources = answer.sources
+        stream.sources, stream.origin = answer.sources, answer.origin
         stream.feed_whole({} if answer.completion is None else answer.completion.body)
         stream.finish()
         is_stored = await self._services.conversion.keep(prepared, actor(request), request_id(request))
@@ -202,7 +202,7 @@ class ResponseRoutes:
         if isinstance(answer, GatewayError):
             log_broken(request, answer)
             return await send_whole(request, frames.fail(answer), {}, begun)
-        prepared.stream.sources = answer.sources
+        prepared.stream.sources, prepared.stream.origin = answer.sources, answer.origin
         headers = reply_headers(answer, RouteDialect.OPENAI)
         if answer.chunks is not None:
             return await self._streams.send(

@@ -283,6 +283,12 @@ def test_items_become_messages(items: list[Any], messages: list[dict[str, Any]])
     assert read(items) == messages
 
 
+def test_reasoning_of_a_known_origin() -> None:
+    items = [reasoning(text="hm", origin="deepseek"), said("a")]
+    (message,) = read(items)
+    assert (message["reasoning_content"], message["reasoning_origin"]) == ("hm", "deepseek")
+
+
 @pytest.mark.parametrize(
     "sealed",
     [

@@ -325,6 +325,16 @@ def test_opaque_members_of_calls_and_details_are_sealed() -> None:
     assert content["details"] == [{"type": "reasoning.text", "text": "a", "format": "x"}]
 
 
+def test_sealed_reasoning_names_its_origin() -> None:
+    """It outlives the memory, and goes to no other maker."""
+    stream = new_stream()
+    stream.origin = "deepseek"
+    run(CASES["reasoning, text"], stream)
+    opened = SEAL.open("reasoning", stream.kept_output[0]["encrypted_content"])
+    assert opened is not None
+    assert opened["origin"] == "deepseek"
+
+
 def test_encrypted_content_is_shown_only_if_asked_for() -> None:
     ((shown, content),) = _sealed(CASES["reasoning, text"])
     assert "encrypted_content" not in shown

@@ -1,4 +1,4 @@
-"""A conversation with tools and thinking that changes its provider at every request, in three dialects.
+"""A conversation with tools and thinking that changes its provider at every request, in four dialects.
 
 The providers refuse as the originals do; none of them may refuse, or see what another one thought.
 """
@@ -22,6 +22,11 @@ from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.dialects.ollama.dialect import ReplyTiming
 from gatewayd.dialects.ollama.stream import ChatLines
+from gatewayd.dialects.responses import request as responses
+from gatewayd.dialects.responses.items import InputReader
+from gatewayd.dialects.responses.sealed import UserSeal
+from gatewayd.dialects.responses.stream import ResponseStream
+from gatewayd.encryption import TextCipher
 from gatewayd.http.public.completions.messages import ConvertedMessageFrames
 from gatewayd.pipeline.pipeline import NoFilterChain, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
@@ -279,7 +284,46 @@ class OllamaClient:
         return message
 
 
+class ResponsesClient:
+    """Keeps the items itself, with the reasoning that the gateway encrypted for it."""
+
+    def __init__(self, world: World, *, stream: bool) -> None:
+        self._world = world
+        self._stream = stream
+        self._seal = UserSeal(TextCipher(b"secret", b"test"), "u1")
+        self._items: list[Object] = []
+
+    async def ask(self, model: str, number: int) -> None:
+        last = self._items[-1] if self._items else {}
+        if last.get("type") == "function_call":
+            result = {
+                "type": "function_call_output",
+                "call_id": last["call_id"],
+                "output": f"result {number}",
+            }
+            self._items.append(result)
+        else:
+            self._items.append({"role": "user", "content": f"question {number}"})
+        asked: Object = {"model": model, "input": self._items, "instructions": SYSTEM, "stream": self._stream}
+        asked |= {"tools": [{"type": "function", **TOOL}], "store": False}
+        request = responses.parse_request({**asked, "include": ["reasoning.encrypted_content"]})
+        reader = InputReader(request.names, self._seal, request.left_out)
+        for index, item in enumerate(orjson.loads(orjson.dumps(self._items))):
+            reader.add(item, f"input[{index}]")
+        answer = await self._world.run(request.chat_request([*request.head_messages(), *reader.finish()]))
+        stream = ResponseStream(request, "resp_1", self._seal, ids.new_id, lambda: 1)
+        stream.origin = answer.origin
+        if answer.completion is None:
+            stream.feed(await events_of(answer))
+        else:
+            stream.feed_whole(answer.completion.body)
+        stream.finish()
+        # The reasoning may end the answer of some makers; a call is what the next request goes on with.
+        self._items += sorted(stream.output, key=lambda item: item["type"] == "function_call")
+
+
 CLIENTS = {
+    "responses": ResponsesClient,
     "openai": OpenAiClient,
     "openai, forgetful": ForgetfulClient,
     "anthropic": AnthropicClient,
