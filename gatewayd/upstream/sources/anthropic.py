@@ -20,7 +20,7 @@ from gatewayd.dialects.providers.message_request import capabilities_of
 from gatewayd.errors import not_found
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
-from gatewayd.upstream.sources.message_requests import VERSION, MessageRequests
+from gatewayd.upstream.sources.message_requests import VERSION, VERSION_HEADER, MessageRequests
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
@@ -60,7 +60,12 @@ class AnthropicSource(PreparingSource):
         self._requests = MessageRequests(config, rules)
         suffix = "/models" if self._requests.host is MessageHost.VERTEX else "/v1"
         self._config = config.without_suffix(suffix)
-        self._exchange = ProviderClient(self._config, self._headers(), client, NativeProtocol.ANTHROPIC)
+        headers = {VERSION_HEADER: VERSION}
+        if config.key is not None:
+            headers |= self._key_headers(config.key)
+        self._exchange = ProviderClient(
+            self._config, headers, client, NativeProtocol.ANTHROPIC, self._key_headers
+        )
         self._rules = rules
 
     @property
@@ -145,14 +150,11 @@ class AnthropicSource(PreparingSource):
         """Close all connections."""
         await self._exchange.close()
 
-    def _headers(self) -> dict[str, str]:
-        """Return the headers of every request."""
-        key, headers = self._config.key, {"anthropic-version": VERSION}
-        if key is not None and self._requests.rules.is_bearer:
-            headers["Authorization"] = f"Bearer {key}"
-        elif key is not None:
-            headers["x-api-key"] = key
-        return headers
+    def _key_headers(self, key: str) -> dict[str, str]:
+        """Return the header that carries a key at the host."""
+        if self._requests.rules.is_bearer:
+            return {"Authorization": f"Bearer {key}"}
+        return self._config.key_headers(key)
 
     async def _pages(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []

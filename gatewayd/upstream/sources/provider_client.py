@@ -21,7 +21,7 @@ from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
-from gatewayd.upstream.sources.key_ring import KeyedClient
+from gatewayd.upstream.sources.key_ring import KeyedClient, KeyHeaders
 from gatewayd.upstream.sources.refusals import MAX_RETRIES, ChangedRequest, RefusalMemory
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
@@ -57,7 +57,8 @@ class ProviderClient:
     """Sends requests to one provider.
 
     `headers` go with every request; headers that name the user follow if the configuration has `identity`.
-    With `native` a refusal is raised with the provider's body, for callers of that protocol.
+    With `native` a refusal is raised with the provider's body, for callers of that protocol. `key_headers`
+    replaces the header that carries a key in the protocol.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class ProviderClient:
         headers: Mapping[str, str],
         client: UpstreamClient | None = None,
         native: NativeProtocol | None = None,
+        key_headers: KeyHeaders | None = None,
     ) -> None:
         secrets = (
             *config.keys,
@@ -84,7 +86,8 @@ class ProviderClient:
             config.timeouts, connections=config.connections, socket_path=config.socket_path
         )
         if len(config.all_keys) > 1:
-            self._client = KeyedClient(config.name, self._client, config.all_keys, config.key_headers)
+            named = key_headers or config.key_headers
+            self._client = KeyedClient(config.name, self._client, config.all_keys, named)
 
     async def get(self, path: str) -> dict[str, Any] | list[Any]:
         """Return the JSON object or list at `path`, of at most MAX_LIST_BYTES."""

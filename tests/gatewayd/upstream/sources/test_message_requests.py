@@ -127,3 +127,19 @@ def check_requests(maker: str, sent: list[tuple[str, Mapping[str, str], Any]]) -
         assert ("model" in body) is not is_bearer
         assert ("anthropic_version" in body) is is_bearer
         assert orjson.dumps(body)
+
+
+async def test_several_keys_of_a_host_are_bearer_tokens() -> None:
+    async with FakeUpstream() as fake:
+        config = ProviderConfig(
+            "claude", SourceKind.ANTHROPIC, fake.base_url, "one", keys=("two",), maker="vertex"
+        )
+        source = AnthropicSource(config)
+        fake.script(*[json_reply(anthropic_message("Hello"))] * 2)
+        try:
+            for _ in range(2):
+                await source.complete_message(BODY, MODEL, context())
+        finally:
+            await source.close()
+        assert [item.headers["Authorization"] for item in fake.requests] == ["Bearer one", "Bearer two"]
+        assert all("x-api-key" not in item.headers for item in fake.requests)
