@@ -13,6 +13,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 class PackageExtra(StrEnum):
     """The extras that the gateway checks for, by their names in pyproject.toml."""
 
+    BEDROCK = "bedrock"
     FASTEMBED = "fastembed"
     GRAPH = "graph"
     LDAP = "ldap"
@@ -25,6 +26,7 @@ class PackageExtra(StrEnum):
 
 
 MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
+    PackageExtra.BEDROCK: ("botocore",),
     PackageExtra.FASTEMBED: ("fastembed",),
     PackageExtra.GRAPH: ("hnswlib",),
     PackageExtra.LDAP: ("ldap",),

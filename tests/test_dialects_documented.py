@@ -30,6 +30,7 @@ from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.anthropic import reply as anthropic_reply
 from gatewayd.dialects.anthropic import request as anthropic_request
 from gatewayd.dialects.anthropic import source as anthropic_source
+from gatewayd.dialects.bedrock import thinking_fields
 from gatewayd.dialects.gemini import reply as gemini_reply
 from gatewayd.dialects.gemini import request as gemini_request
 from gatewayd.dialects.gemini import schemas
@@ -64,7 +65,14 @@ from gatewayd.resumption import service as streams
 from gatewayd.settings import definitions, load
 from gatewayd.settings.definitions import table_fields
 from gatewayd.text import MAX_JSON_DEPTH
-from gatewayd.upstream.sources import failures, key_ring, message_requests, provider_client, refusals
+from gatewayd.upstream.sources import (
+    bedrock_client,
+    failures,
+    key_ring,
+    message_requests,
+    provider_client,
+    refusals,
+)
 from gatewayd.upstream.sources.config import SourceKind
 from tests.fakes.http.samples_models import BELOW_BASES, MODEL_PATHS
 from tests.fakes.providers.conversions import KINDS, TABLES, converting
@@ -130,6 +138,7 @@ NAMES = {
     "media types": ["application/json", "application/x-ndjson"],
     "kinds of sources": [kind.value for kind in SourceKind],
     "protocols of sources": [protocol.value for protocol in Protocol],
+    "finish reasons of Bedrock": ["guardrail_intervened", "content_filtered"],
     "finish reasons of Gemini": gemini_reply.FINISH_REASONS.keys() - gemini_reply.PLAIN_REASONS,
 }
 
@@ -147,6 +156,9 @@ SENTENCES = [
     f"up to {batch_lines.MAX_REPORTED_ERRORS} errors",
     f"{', '.join(batch_lines.ENDPOINTS[:-1])} and {batch_lines.ENDPOINTS[-1]};",
     "a budget of {}, {}, {}, {} or {} tokens".format(*gemini_request.BUDGETS.values()),
+    "a budget of {}, {}, {}, {}, {} or {} tokens".format(*thinking_fields.BUDGETS.values()),
+    f"in at most {bedrock_client.MAX_CALLS} threads",
+    f"else {bedrock_client.DEFAULT_REGION}.",
     f"up to {schemas.MAX_SCHEMA_NODES} schemas in all",
     f"is at least {upstream_request.MIN_OUTPUT_TOKENS}.",
     f"with 401 or 402 rests for {key_ring.REST_SECONDS[401]:g} seconds, with 403 or 429 for"

@@ -40,6 +40,7 @@ IMPORTS_BY_TEXT = {
     "gatewayd/plugins/source/check.py": "it tries the imports of a plugin",
     "gatewayd/storage/engine/migrate.py": "the names of migrations start with a digit",
     "gatewayd/upstream/tools/mcp_tools.py": "the library of MCP is an extra",
+    "gatewayd/upstream/sources/bedrock_client.py": "the library of Bedrock is an extra",
     "gatewayd/vectors/models/build.py": "onnx is needed once, when a model is built",
     "gatewayd/vectors/worker.py": "a worker loads one of two engines",
 }

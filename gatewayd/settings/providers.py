@@ -24,11 +24,12 @@ DEFAULT_BASE_URLS: Final = {
     "anthropic": "https://api.anthropic.com",
     "ollama": "http://127.0.0.1:11434",
     "gemini": "https://generativelanguage.googleapis.com",
+    "bedrock": "https://bedrock-runtime.us-east-1.amazonaws.com",
 }
 
 ProviderKind = Annotated[
-    Literal["openai", "anthropic", "ollama", "azure", "gemini"],
-    ExpectedValue('"openai", "anthropic", "ollama", "azure" or "gemini"'),
+    Literal["openai", "anthropic", "ollama", "azure", "gemini", "bedrock"],
+    ExpectedValue('"openai", "anthropic", "ollama", "azure", "gemini" or "bedrock"'),
 ]
 
 UpstreamProtocol = Annotated[
@@ -176,6 +177,8 @@ class Provider(BaseModel):
         """Return what is wrong with the table as a whole, None if nothing is."""
         if self.kind == "azure" and not self.models:
             return "cannot use kind azure without models: name the deployments, which Azure does not list"
+        if self.kind == "bedrock" and self.keys:
+            return "cannot use keys with kind bedrock, which takes one key"
         problem = find_header_problem(self.header_pairs, has_key=bool(self.all_keys))
         return None if problem is None else f"cannot use headers of provider {self.name!r}: {problem}"
 

@@ -33,6 +33,7 @@ HOSTED_KINDS: Final = {
     "anthropic": "anthropic",
     "azure": "azure",
     "gemini": "gemini",
+    "bedrock": "bedrock",
 }
 CONNECTION_TYPE_OF: Final = {OLLAMA_KIND: "local"}
 CONNECTION_TYPES: Final = frozenset({"", "external", "local"})

@@ -29,6 +29,8 @@ class SourceKind(StrEnum):
     AZURE = "azure"
     # `{base_url}/v1beta/models`, `{base_url}/v1beta/models/ID:generateContent`.
     GEMINI = "gemini"
+    # The operations Converse and ConverseStream at `{base_url}`.
+    BEDROCK = "bedrock"
 
 
 class ModelListUse(StrEnum):
@@ -122,6 +124,8 @@ class ProviderConfig:
         if self.kind is SourceKind.AZURE and not self.models:
             refusal = f"cannot use provider {self.name!r} without models: name its deployments"
             raise invalid(refusal, param="models")
+        if self.kind is SourceKind.BEDROCK and self.keys:
+            raise invalid(f"cannot use keys of provider {self.name!r}: bedrock takes one key", param="keys")
         if self.connections < 1:
             refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
             raise invalid(refusal, param="connections")

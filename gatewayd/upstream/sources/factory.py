@@ -4,6 +4,7 @@ from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.anthropic import AnthropicSource
 from gatewayd.upstream.sources.azure import AzureSource
+from gatewayd.upstream.sources.bedrock import BedrockSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.gemini import GeminiSource
 from gatewayd.upstream.sources.ollama import OllamaSource
@@ -26,3 +27,5 @@ def open_source(config: ProviderConfig, client: UpstreamClient | None = None) ->
             return AzureSource(config, client)
         case SourceKind.GEMINI:
             return GeminiSource(config, client)
+        case SourceKind.BEDROCK:
+            return BedrockSource(config, client)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from gatewayd.dialects.bedrock import request as bedrock
 from gatewayd.dialects.gemini import request as gemini
 from gatewayd.dialects.responses import upstream_request as responses
 from gatewayd.errors import GatewayError
@@ -14,6 +15,7 @@ Convert = Callable[[Object], Object]
 CONVERTERS: Final[Mapping[str, Convert]] = {
     "responses": lambda body: responses.to_request(body, responses.ResponsesOptions("acme"), []),
     "gemini": lambda body: gemini.to_request(body, "gemini-3-flash", []),
+    "bedrock": lambda body: bedrock.to_request(body, "claude-opus-4-6", []),
 }
 """Converters of chat requests by the columns of the tables."""
 

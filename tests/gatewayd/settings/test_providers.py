@@ -77,6 +77,7 @@ def test_the_makers_are_those_of_the_rules() -> None:
         ({"headers": {"Host": "canary"}}, "the gateway writes it"),
         ({"headers": {"Authorization": "canary"}, "keys": ["a"]}, "beside a key"),
         ({"kind": "azure", "base_url": "https://acme.test"}, "name the deployments"),
+        ({"kind": "bedrock", "keys": ["a"]}, "takes one key"),
     ],
 )
 def test_what_a_table_cannot_be_as_a_whole(fields: dict[str, object], words: str | None) -> None:

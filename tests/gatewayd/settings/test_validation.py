@@ -62,7 +62,7 @@ models = [
     assert problems(text) == [
         "gatewayd.toml:4: cannot use providers[1]: expected the key name",
         "gatewayd.toml:5: cannot use providers[1].kind = 'opnai': "
-        'expected "openai", "anthropic", "ollama", "azure" or "gemini"',
+        'expected "openai", "anthropic", "ollama", "azure", "gemini" or "bedrock"',
         "gatewayd.toml:6: cannot use providers[1].base_url = 'ftp://x': "
         "expected an http:// or https:// address without query or password",
         "gatewayd.toml:7: cannot use providers[1].timeout = 0: "

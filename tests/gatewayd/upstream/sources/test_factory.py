@@ -4,7 +4,8 @@ import pytest
 
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, MessagesSource
 from gatewayd.catalog.records import Model
-from gatewayd.errors import GatewayError
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.sources import bedrock_client
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
 from gatewayd.upstream.tools.identity import IdentityHeaders
@@ -63,7 +64,8 @@ async def calls(source, context):
     return len(works)
 
 
-@pytest.mark.parametrize("kind", list(SourceKind))
+# The library of Bedrock sends its requests itself, see test_bedrock.py.
+@pytest.mark.parametrize("kind", [kind for kind in SourceKind if kind is not SourceKind.BEDROCK])
 async def test_every_request_of_a_user_tells_who_asks_where_that_is_wanted(fake, short, kind):
     context = CallContext("r", "u7", chat_id="c7")
     for identity in (IdentityHeaders(), None):
@@ -79,3 +81,13 @@ async def test_every_request_of_a_user_tells_who_asks_where_that_is_wanted(fake,
             for request in fake.requests
         ]
         assert told == [("u7", "c7") if identity else (None, None)] * count
+
+
+async def test_bedrock_needs_its_extra(monkeypatch):
+    monkeypatch.setattr(bedrock_client, "is_installed", lambda extra: False)
+    source = open_source(ProviderConfig("acme", SourceKind.BEDROCK, "http://acme.test"))
+    for _ in range(bedrock_client.MAX_CALLS + 1):
+        with pytest.raises(GatewayError, match="the extra 'bedrock' is not installed") as caught:
+            await source.list_models()
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED
+    await source.close()
