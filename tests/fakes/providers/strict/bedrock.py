@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -164,6 +165,9 @@ def check(body: Mapping[str, Any]) -> None:
             "Value at 'inferenceConfig.temperature' failed to satisfy constraint: Member must be <= 1"
         )
     for block in blocks:
+        tool_id = block.get("toolUse", block.get("toolResult", {})).get("toolUseId", "x")
+        if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_id) is None:
+            raise ValidationError("Value at 'toolUseId' failed to satisfy constraint: [a-zA-Z0-9_-]+")
         thought = block.get("reasoningContent", {}).get("reasoningText")
         if thought is not None and thought.get("signature") != SIGNATURE:
             raise ValidationError("messages.1.content.0: Invalid `signature` in `thinking` block")
