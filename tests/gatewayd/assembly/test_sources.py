@@ -2,7 +2,9 @@
 
 import pytest
 
-from gatewayd.assembly.sources import ConfiguredSources, provider_configs
+from gatewayd.assembly.sources import ConfiguredSources, managed_config, provider_configs
+from gatewayd.catalog.providers.options import ConnectionOptions
+from gatewayd.catalog.providers.records import ManagedProvider
 from gatewayd.errors import GatewayError
 from gatewayd.settings import load
 from gatewayd.upstream.sources.config import SourceKind
@@ -47,6 +49,38 @@ def test_betas_that_a_provider_does_not_get() -> None:
     table = {"name": "claude", "kind": "anthropic", "denied_betas": ["effort", "context-management-*"]}
     (config,) = provider_configs(load(None, {}, {"providers": [table]}))
     assert config.denied_betas == ("effort", "context-management-*")
+
+
+FIELDS = {"upstream": "responses", "api_version": "2025-04-01"}
+
+
+def test_keys_headers_and_protocol_of_a_table() -> None:
+    table = {
+        "name": "acme",
+        "kind": "azure",
+        "base_url": "https://acme.openai.azure.com",
+        "keys": ["k1", "k2"],
+        "headers": {"X-Team": "red"},
+        "families": {"prod": "gpt-5"},
+        "models": ["prod"],
+        **FIELDS,
+    }
+    (config,) = provider_configs(load(None, {}, {"providers": [table]}))
+    assert (config.key, config.keys, config.headers) == ("k1", ("k2",), (("X-Team", "red"),))
+    assert (config.families, config.upstream, config.api_version) == ((("prod", "gpt-5"),), *FIELDS.values())
+    assert "k2" not in repr(config)
+    assert "red" not in repr(config)
+
+
+def test_keys_headers_and_protocol_of_a_stored_provider() -> None:
+    options = ConnectionOptions(("k2",), (("X-Team", "red"),), families=(("prod", "gpt-5"),), **FIELDS)
+    provider = ManagedProvider(
+        "p1", "acme", "azure", "https://acme.test", key="k1", models=("prod",), options=options
+    )
+    config = managed_config(provider, load(None, {}))
+    assert (config.key, config.keys, config.headers) == ("k1", ("k2",), (("X-Team", "red"),))
+    assert (config.families, config.upstream, config.api_version) == ((("prod", "gpt-5"),), *FIELDS.values())
+    assert "k2" not in repr(provider)
 
 
 def test_runtimes_are_counted_by_themselves() -> None:
