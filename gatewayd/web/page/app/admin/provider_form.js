@@ -10,7 +10,9 @@ import { TestFailure } from "#app/admin/test_failure";
 import { Button, Checkbox, Icon, Select, Switch, TextArea, TextField } from "#app/ui/index";
 
 const SHOWN_MODELS = 5;
-const FIELDS = { base_url: "url", key: "key", name: "name", prefix_id: "prefix", model_ids: "models" };
+const FIELDS = { base_url: "url", key: "key", name: "name", prefix_id: "prefix", model_ids: "models", models: "models" };
+
+const HOSTED_KINDS = ["openai", "anthropic", "azure", "gemini", "bedrock"];
 
 /**
  * The content of the dialog.
@@ -51,7 +53,7 @@ export function ProviderForm({ family, entry, save, close, titleId }) {
     <h2 id=${titleId}>${t(`admin.connections.${isNew ? "add" : "edit"}.${family}`)}</h2>
     ${family === "openai" && html`<${Select} label=${t("admin.connections.kind")} help=${t("admin.connections.kindHelp")}
       value=${form.values.kind} onChange=${(kind) => form.set("kind", kind)}
-      options=${["openai", "anthropic"].map((value) => ({ value, label: t(`admin.connections.kinds.${value}`) }))} />`}
+      options=${HOSTED_KINDS.map((value) => ({ value, label: t(`admin.connections.kinds.${value}`) }))} />`}
     <${TextField} label=${t("admin.connections.address")} help=${t(`admin.connections.addressHelp.${family}`)}
       inputmode="url" autocomplete="off" required ...${form.field("url")} />
     <${SecretField} label=${t("admin.connections.key")} isStored=${hasKey(entry)}
