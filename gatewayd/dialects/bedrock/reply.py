@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
-from gatewayd.completions.limits import check_calls
+from gatewayd.completions.limits import MAX_STREAM_BYTES, AnswerSizeError, check_calls
 from gatewayd.completions.records import Body
 
 FINISH_REASONS: Final = {
@@ -39,6 +39,7 @@ class ConverseDecoder:
         self._calls: dict[int, int] = {}
         self._with_input: set[int] = set()
         self._thoughts: dict[int, tuple[list[str], list[str]]] = {}
+        self._size = 0
         self.is_complete = False
 
     def decode(self, event: Mapping[str, Any]) -> list[Body]:
@@ -48,6 +49,7 @@ class ConverseDecoder:
         if "contentBlockStart" in event:
             return self._start(as_mapping(event["contentBlockStart"]))
         if "contentBlockDelta" in event:
+            self._count(event)
             given = as_mapping(event["contentBlockDelta"])
             return self._delta(as_count(given.get("contentBlockIndex")), as_mapping(given.get("delta")))
         if "contentBlockStop" in event:
@@ -61,6 +63,12 @@ class ConverseDecoder:
         if usage and self._include_usage:
             return [{**self._chunk({}), "choices": [], "usage": to_usage(usage)}]
         return []
+
+    def _count(self, event: Mapping[str, Any]) -> None:
+        """Raise AnswerSizeError for a stream that is too long; nothing else counts its bytes."""
+        self._size += len(str(event))
+        if self._size > MAX_STREAM_BYTES:
+            raise AnswerSizeError(f"it is over {MAX_STREAM_BYTES} bytes")
 
     def _start(self, given: Mapping[str, Any]) -> list[Body]:
         use = as_mapping(as_mapping(given.get("start")).get("toolUse"))

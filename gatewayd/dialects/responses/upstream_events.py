@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
-from gatewayd.completions.limits import check_calls
+from gatewayd.completions.limits import AnswerSizeError, check_calls
 from gatewayd.completions.records import Body
 from gatewayd.dialects.responses.reasoning_details import PARAGRAPH, detail_of
 from gatewayd.dialects.responses.upstream_reply import (
@@ -20,6 +20,9 @@ from gatewayd.dialects.responses.upstream_reply import (
     to_call,
     to_usage,
 )
+
+MAX_PARTS = 10_000
+"""Maximum number of items of an answer, and of their texts."""
 
 HEADS = frozenset({"response.created", "response.in_progress", "response.queued"})
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
@@ -56,6 +59,7 @@ class ResponseDecoder:
         self._details = 0
         self._text_length = 0
         self._has_reasoning = False
+        self._parts = 0
         self.error: object = None
         self.is_done = False
         self.is_complete = False
@@ -96,6 +100,7 @@ class ResponseDecoder:
                 item = self._item(key)
                 return self._arguments(item, as_text(event.get("arguments"))[item.sent.get(_ARGUMENTS, 0) :])
             case "response.output_text.annotation.added":
+                self._count_part()
                 self._item(key).annotations.append(event.get("annotation"))
             case _:
                 pass
@@ -114,7 +119,16 @@ class ResponseDecoder:
         return chunks
 
     def _item(self, key: object) -> "_Item":
-        return self._items.setdefault(key, _Item())
+        item = self._items.get(key)
+        if item is None:
+            self._count_part()
+            item = self._items[key] = _Item()
+        return item
+
+    def _count_part(self) -> None:
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise AnswerSizeError(f"it has over {MAX_PARTS} parts")
 
     def _added(self, key: object, given: Mapping[str, Any]) -> list[Body]:
         item = self._item(key)
@@ -187,6 +201,8 @@ class ResponseDecoder:
     def _text(self, item: "_Item", part: tuple[str, int], text: str, logprobs: Any) -> list[Body]:
         """Return the chunk for a piece of one text of an item, with a paragraph where another text ends."""
         kind = part[0]
+        if part not in item.sent:
+            self._count_part()
         field = _FIELDS.get(kind, "reasoning_content")
         # Open models may send their reasoning and a summary of it: the one that came first is enough.
         if not text or (field == "reasoning_content" and item.reasoning not in ("", kind)):

@@ -1,5 +1,7 @@
 import pytest
 
+from gatewayd.completions.limits import AnswerSizeError
+from gatewayd.dialects.bedrock import reply
 from gatewayd.dialects.bedrock.reply import ConverseDecoder, to_completion
 from tests.fakes.providers.completion_assembler import Gatherer
 from tests.fakes.providers.strict.bedrock import USAGE, events_of
@@ -61,3 +63,11 @@ def test_redacted_thoughts_and_calls_without_arguments():
     assert deltas[0] == {"thinking_blocks": [block]}
     assert deltas[-1] == {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]}
     assert whole([redacted], "end_turn")["choices"][0]["message"]["thinking_blocks"] == [block]
+
+
+def test_an_endless_stream_ends(monkeypatch):
+    monkeypatch.setattr(reply, "MAX_STREAM_BYTES", 1000)
+    decoder = ConverseDecoder("id", 5, "m", include_usage=False)
+    with pytest.raises(AnswerSizeError, match="over 1000 bytes"):
+        for _ in range(100):
+            decoder.decode({"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "x" * 10}}})

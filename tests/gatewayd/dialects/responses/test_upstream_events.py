@@ -1,6 +1,7 @@
 import pytest
 
-from gatewayd.dialects.responses.upstream_events import ResponseDecoder
+from gatewayd.completions.limits import AnswerSizeError
+from gatewayd.dialects.responses.upstream_events import MAX_PARTS, ResponseDecoder
 from gatewayd.dialects.responses.upstream_reply import to_completion
 from tests.fakes.providers.completion_assembler import Gatherer
 from tests.fakes.providers.responses_stream import call, events_of, message, reasoning, response_of
@@ -189,3 +190,24 @@ def test_custom_calls():
     chunks = [chunk for event in events_of(response_of(CUSTOM)) for chunk in decoder.decode(event)]
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
     assert [delta["tool_calls"] for delta in deltas if "tool_calls" in delta] == [[{"index": 0, **call}]]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda number: {"type": "response.output_item.added", "output_index": number, "item": {}},
+        lambda number: {
+            "type": "response.output_text.delta",
+            "output_index": 0,
+            "content_index": number,
+            "delta": "x",
+        },
+        lambda number: {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": {}},
+    ],
+    ids=["items", "texts", "annotations"],
+)
+def test_an_answer_of_very_many_parts_ends(event):
+    decoder = ResponseDecoder(5, "acme", include_usage=False)
+    with pytest.raises(AnswerSizeError, match="over 10000 parts"):
+        for number in range(MAX_PARTS + 1):
+            decoder.decode(event(number))
