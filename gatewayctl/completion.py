@@ -68,6 +68,11 @@ def tasks(client: ControlClient, _: str) -> Rows:
     return ((row.id,) for row in client.call(routes.LIST_TASKS).tasks)
 
 
+def batches(client: ControlClient, _: str) -> Rows:
+    """Return the ids of batches, newest first."""
+    return ((row.id,) for row in client.call(routes.LIST_BATCHES).batches)
+
+
 def calls(client: ControlClient, _: str) -> Rows:
     """Return the ids of pending calls."""
     return ((row.id,) for row in client.call(routes.LIST_CALLS).calls)
@@ -145,6 +150,7 @@ def assigned(read: Reader) -> Reader:
 
 
 BY_METAVAR: Final[Mapping[str, Reader]] = {
+    "BATCH": batches,
     "CALL": calls,
     "CHAT": chats,
     "COLLECTION": collections,
