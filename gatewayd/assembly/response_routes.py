@@ -10,13 +10,16 @@ from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServices
 from gatewayd.http.public.responses.stored import StoredResponseRoutes
+from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 
 
-def public_response_rows(services: GatewayServices, streams: AnswerStreams) -> Sequence[Route]:
+def public_response_rows(
+    services: GatewayServices, streams: AnswerStreams, resumable: ResumableAnswers
+) -> Sequence[Route]:
     """Return the rows of completions and responses, forwarded and converted."""
     settings, catalog, archive = services.settings, services.catalog, services.answering.responses
     missing = MissingEndpoints()
@@ -35,6 +38,6 @@ def public_response_rows(services: GatewayServices, streams: AnswerStreams) -> S
     limit = settings.request_body_limit
     return [
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
-        *ResponseRoutes(response_services, body_limit=limit, streams=streams).routes(),
+        *ResponseRoutes(response_services, body_limit=limit, streams=streams, resumable=resumable).routes(),
         *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
     ]

@@ -8,6 +8,8 @@ from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifi
 from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.completions import chat, messages
 from gatewayd.http.public.completions.streams import StreamRoutes
+from gatewayd.http.public.responses import routes as responses
+from gatewayd.http.public.responses.frames import ForwardedFrames
 from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, StreamOpening
@@ -22,6 +24,7 @@ from gatewayd.tasks import TaskRegistry
 EDGES: Final[Mapping[str, StreamOpening]] = {
     chat.PROTOCOL: OpenAiFrames(),
     messages.PROTOCOL: messages.NativeMessageFrames(),
+    responses.PROTOCOL: ForwardedFrames(),
 }
 """The frames around an answer of each protocol with resumable streams."""
 
@@ -49,6 +52,7 @@ class ResumptionEdges:
     """What the routes use: the streams, answers that can be repeated, and writes that are done once."""
 
     streams: StreamRoutes
+    resumable: ResumableAnswers
     repeatable: RepeatableAnswers
     writes: IdempotentWrites
 
@@ -77,6 +81,7 @@ def make_resumption_edges(
     resumable = ResumableAnswers(services.streams, streams, head_seconds=settings.stream_head_timeout)
     return ResumptionEdges(
         StreamRoutes(resumable, EDGES),
+        resumable,
         RepeatableAnswers(resumable, services.replies),
         IdempotentWrites(services.replies),
     )

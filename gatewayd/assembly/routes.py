@@ -282,7 +282,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *messages.routes(),
         *again.streams.routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
-        *public_response_rows(services, streams),
+        *public_response_rows(services, streams, again.resumable),
         *media_rows(services, streams),
         *batch_rows(services.batches, body_limit=limit),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),

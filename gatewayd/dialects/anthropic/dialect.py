@@ -142,19 +142,24 @@ def error_object(error: GatewayError, kind_type: str) -> Body:
     """Return the `error` of a reply or event.
 
     The dialect has no code for a too long request and for an account without credit; its clients recognise
-    a sentence. A code of the gateway's own is an additional member.
+    a sentence.
     """
     message = error.message
     reason = reason_of(error.provider_code)
     if reason in _WORDS and _WORDS[reason] not in message:
         message = f"{_WORDS[reason]}: {message}"
-    described = {"type": kind_type, "message": message}
-    return described if error.code is None else {**described, "code": error.code}
+    return {"type": kind_type, "message": message}
 
 
 def render_error_event(error: GatewayError, kind_type: str) -> bytes:
-    """Return the in-band event for an error after the first byte; nothing follows it."""
-    event = {"type": "error", "error": error_object(error, kind_type)}
+    """Return the in-band event for an error after the first byte; nothing follows it.
+
+    A code of the gateway's own is an additional member of its error: no status tells it.
+    """
+    described = error_object(error, kind_type)
+    if error.code is not None:
+        described["code"] = error.code
+    event = {"type": "error", "error": described}
     return b"event: error\ndata: " + orjson.dumps(event) + b"\n\n"
 
 

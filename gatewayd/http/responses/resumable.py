@@ -44,12 +44,16 @@ class FailureRenderer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RenderedAnswer:
-    """An answer as frames: `first`, then those of the chunks; without chunks `first` is the whole stream."""
+    """An answer as frames: `first`, then those of the chunks; without chunks `first` is the whole stream.
+
+    `ending` returns frames that follow those of `frames.finish`.
+    """
 
     frames: FrameRenderer
     first: bytes = b""
     chunks: ChunkStream | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    ending: Callable[[], Awaitable[bytes]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,8 @@ class ResumableAnswers:
             if answer.chunks is not None:
                 await self._record(recording, answer.chunks, answer.frames)
             rest = b"" if answer.chunks is None else answer.frames.finish()
+            if answer.ending is not None:
+                rest += await answer.ending()
             recording.finish(StreamState.COMPLETE, rest, self._clock())
         except GatewayError as error:
             self._break(recording, frames, error)

@@ -25,10 +25,17 @@ from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import OpenedAnswer, open_forwarded, send_opened
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
+from gatewayd.http.public.responses.forwarded_frames import render_forwarded
 from gatewayd.http.public.responses.frames import ForwardedFrames, ResponseFrames, render_failure
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
+from gatewayd.http.responses.resumable import (
+    RenderedAnswer,
+    ResumableAnswers,
+    StreamedRequest,
+    wants_resumable,
+)
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
@@ -38,6 +45,9 @@ from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer
 from gatewayd.pipeline.token_counts import LocalCounter
+
+PROTOCOL: Final = "responses"
+"""Name of the protocol of the frames of these routes, in resumable streams."""
 
 UPGRADE_CODE: Final = "websocket_unsupported"
 
@@ -58,9 +68,15 @@ class ResponseRoutes:
     """Routes of answers, token counts and compactions."""
 
     def __init__(
-        self, services: ResponseServices, *, body_limit: int, streams: AnswerStreams | None = None
+        self,
+        services: ResponseServices,
+        *,
+        body_limit: int,
+        streams: AnswerStreams | None = None,
+        resumable: ResumableAnswers | None = None,
     ) -> None:
         self._services = services
+        self._resumable = resumable
         self._body_limit = body_limit
         self._streams = streams or AnswerStreams()
 
@@ -112,6 +128,8 @@ class ResponseRoutes:
             if forwarded is not None:
                 return await send_opened(request, forwarded, render_failure=render_failure)
             return await self._answer(request, await self._services.conversion.prepare(asked, caller.actor))
+        if self._resumable is not None and wants_resumable(request):
+            return await self._resumable.serve(request, self._resumable_request(request, asked, caller))
         return await self._stream(request, asked, caller)
 
     @answers(dialects.response_token_count)
@@ -214,6 +232,40 @@ class ResponseRoutes:
         await send_frames(request, reply, await frames.end())
         await reply.write_eof()
         return reply
+
+    def _resumable_request(
+        self, request: web.Request, asked: Body, caller: RequestCaller
+    ) -> StreamedRequest[RenderedAnswer]:
+        return StreamedRequest(
+            caller.actor.user_id,
+            PROTOCOL,
+            ForwardedFrames(),
+            partial(self._render, request, asked, caller),
+            lambda rendered, _: rendered,
+            partial(log_broken, request),
+        )
+
+    async def _render(self, request: web.Request, asked: Body, caller: RequestCaller) -> RenderedAnswer:
+        """Return the answer to a streamed request as frames, forwarded or converted."""
+        conversion = self._services.conversion
+        if await self._services.native.is_native(asked, caller.actor):
+            opened = await self._forward(asked, caller)
+            if opened is not None:
+                return await render_forwarded(opened, render_failure)
+        prepared = await conversion.prepare(asked, caller.actor)
+        frames = ResponseFrames(
+            prepared.stream, partial(conversion.keep, prepared, caller.actor, request_id(request))
+        )
+        answer = await self._ask_streamed(request, prepared)
+        if isinstance(answer, GatewayError):
+            log_broken(request, answer)
+            return RenderedAnswer(frames, frames.fail(answer))
+        prepared.stream.sources = answer.sources
+        headers = reply_headers(answer, RouteDialect.OPENAI)
+        if answer.chunks is not None:
+            return RenderedAnswer(frames, b"", answer.chunks, headers, frames.end)
+        prepared.stream.feed_whole({} if answer.completion is None else answer.completion.body)
+        return RenderedAnswer(frames, frames.finish(), None, headers, frames.end)
 
     async def _ask_streamed(
         self, request: web.Request, prepared: PreparedResponse

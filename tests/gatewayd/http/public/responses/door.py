@@ -8,16 +8,19 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
+from gatewayd.assembly.resumption import EDGES
 from gatewayd.catalog.service import Catalog
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.dialects.responses.sealed import SEAL_USE
 from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.encryption import TextCipher
+from gatewayd.http.public.completions.streams import StreamRoutes
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServices
 from gatewayd.http.public.responses.stored import StoredResponseRoutes
+from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.interfaces import ChatFilters
@@ -90,6 +93,7 @@ async def opened(
     filters: ChatFilters | None = None,
     streams: AnswerStreams | None = None,
     bounds: ArchiveBounds | None = None,
+    resumable: ResumableAnswers | None = None,
 ) -> AsyncIterator[Door]:
     store, clock = MemoryResponses(), [1000]
     archive = ResponseArchive(store, bounds, lambda: clock[0])
@@ -110,7 +114,10 @@ async def opened(
             count_locally,
         )
         return [
-            *ResponseRoutes(services, body_limit=2_000_000, streams=streams or AnswerStreams()).routes(),
+            *ResponseRoutes(
+                services, body_limit=2_000_000, streams=streams or AnswerStreams(), resumable=resumable
+            ).routes(),
+            *(StreamRoutes(resumable, EDGES).routes() if resumable is not None else ()),
             *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
         ]
 

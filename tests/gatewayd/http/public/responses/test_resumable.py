@@ -1,0 +1,83 @@
+"""Tests for resumable streams of the Responses protocol, converted and forwarded."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.responses.resumable import ResumableAnswers
+from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.resumption.service import ResumableStreams
+from gatewayd.tasks import TaskRegistry
+from tests.fakes.http.public_app import bearer
+from tests.fakes.providers.response_events import check, parse
+from tests.fakes.providers.upstream import Reply, sse
+from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
+from tests.gatewayd.http.public.responses.door import PATH, Door, opened
+
+ID = re.compile(rb"(?m)^id: \d+\n")
+RESUMABLE = {"X-Gateway-Stream": "resumable"}
+EVENTS = b"".join(
+    b"event: %b\n%b" % (kind.encode(), sse({"type": kind, "sequence_number": number}))
+    for number, kind in enumerate(("response.created", "response.completed"))
+)
+
+
+@pytest.fixture
+async def door() -> AsyncIterator[Door]:
+    tasks = TaskRegistry()
+    streams = ResumableStreams(MemoryStreams(), tasks, CountingLimiter())
+    async with opened(resumable=ResumableAnswers(streams, AnswerStreams())) as made:
+        yield made
+    await tasks.close()
+
+
+async def ask(door: Door, model: str) -> tuple[str, bytes]:
+    body = {"model": model, "input": "hi", "stream": True}
+    reply = await door.client.post(PATH, json=body, headers={**bearer("admin"), **RESUMABLE})
+    assert reply.status == 200, await reply.text()
+    return reply.headers["X-Gateway-Stream-Id"], await reply.read()
+
+
+async def resume(door: Door, stream_id: str, after: int) -> bytes:
+    headers = {**bearer("admin"), "Last-Event-ID": str(after)}
+    reply = await door.client.get(f"/v1/streams/{stream_id}", headers=headers)
+    return await reply.read()
+
+
+async def test_converted_response_joins_after_each_event_and_is_stored(door: Door) -> None:
+    door.pipe.script = lambda _: [
+        CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": word}}]}]) for word in "abc"
+    ]
+    stream_id, data = await ask(door, "pipe")
+    final = check(parse(ID.sub(b"", data)))
+    frames = data.split(b"\n\n")[:-1]
+    for after in range(len(frames)):
+        assert data.endswith(b"\n\n".join(frames[after:]) + b"\n\n")
+        assert await resume(door, stream_id, after) == b"\n\n".join(frames[after:]) + b"\n\n"
+    assert (await door.get(f"/{final['id']}"))[1]["output"] == final["output"]
+
+
+async def test_failure_of_a_converted_response_is_its_last_event_again(door: Door) -> None:
+    word = CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": "a"}}]}])
+    door.pipe.script = lambda _: [word, GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot go on")]
+    stream_id, data = await ask(door, "pipe")
+    assert parse(ID.sub(b"", data))[-1]["type"] == "response.failed"
+    assert await resume(door, stream_id, 0) == data
+
+
+async def test_forwarded_response_keeps_its_events(door: Door) -> None:
+    door.fake.script(Reply(steps=[EVENTS[:70], EVENTS[70:]]))
+    stream_id, data = await ask(door, "acme.m")
+    assert ID.sub(b"", data) == EVENTS
+    assert await resume(door, stream_id, 1) == data[data.index(b"id: 2\n") :]
+
+
+async def test_broken_forwarded_response_ends_with_a_numbered_error(door: Door) -> None:
+    created = EVENTS.partition(b"event: response.completed")[0]
+    door.fake.script(Reply(steps=[created, sse({"error": {"message": "no"}})]))
+    stream_id, data = await ask(door, "acme.m")
+    assert parse(ID.sub(b"", data))[-1]["type"] == "error"
+    assert await resume(door, stream_id, 0) == data
