@@ -1,17 +1,28 @@
 """Sign-in by a certified provider, on each database: sign-up, SCIM in both orders, the end of a session."""
 
+import json
 from collections.abc import Iterator
+from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.clients.identity.provider import SECRET, CertifiedProvider, Person, running_provider
 from tests.clients.node import NodeMissingError
-from tests.clients.scim.gateway import Gateway, opened_gateway
+from tests.clients.scim.gateway import ADMINISTRATOR, Gateway, opened_gateway
 from tests.conftest import missing
 from tests.fakes.http.public_app import bearer
 from tests.fakes.storage.postgres import Postgres
 
 pytestmark = [pytest.mark.real("node"), pytest.mark.process]
+
+
+PIPE = """
+import json
+
+class Pipe:
+    def pipe(self, body, __oauth_token__):
+        return json.dumps(__oauth_token__)
+"""
 
 
 def claims(name: str) -> dict[str, object]:
@@ -38,7 +49,7 @@ def provider() -> Iterator[CertifiedProvider]:
 def gateway(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, provider: CertifiedProvider
 ) -> Iterator[Gateway]:
-    """Return a gateway that knows the provider, which has four people."""
+    """Return a gateway that knows the provider, which has five people."""
     settings = {
         "OPENID_PROVIDER_URL": provider.url,
         "OAUTH_CLIENT_ID": "gateway",
@@ -56,8 +67,11 @@ def gateway(
     if request.param == "postgres":
         postgres: Postgres = request.getfixturevalue("postgres")
         settings["DATABASE_URL"] = postgres.migrated_database()
+    folder = tmp_path_factory.mktemp("p")
+    (folder / "shows.py").write_text(PIPE)
+    settings |= {"PLUGINS_DIR": str(folder), "BYPASS_MODEL_ACCESS_CONTROL": "true"}
     with opened_gateway(tmp_path_factory.mktemp("g"), **settings) as made:
-        people = {name: claims(name) for name in ("ann", "bob", "cy")}
+        people = {name: claims(name) for name in ("ann", "bob", "cy", "dee")}
         eve = {**claims("eve"), "email": "root@example.org", "oid": "oid-eve"}
         provider.serve(made.url, {**people, "eve": eve})
         yield made
@@ -103,6 +117,26 @@ def test_a_person_has_one_account_whichever_came_first(gateway: Gateway) -> None
     assert refused == "/auth?error=email_taken"
     groups = gateway.daemon.run_ctl("group", "list", "-o", "name").stdout.split()
     assert groups == ["Team"]
+
+
+def test_a_plugin_has_the_refreshed_token_of_who_asks(gateway: Gateway, provider: CertifiedProvider) -> None:
+    person, account = sign_in(gateway, "dee")
+    body = {"model": "shows", "messages": [{"role": "user", "content": "token?"}]}
+    seen = []
+    for _ in range(2):
+        told = gateway.daemon.call("POST", "/api/chat/completions", body, session_of(gateway, person))[1]
+        seen.append(json.loads(told["choices"][0]["message"]["content"]))
+    first, second = seen
+    assert first.keys() == {"access_token", "token_type", "id_token", "expires_at"}
+    assert first["access_token"] != second["access_token"], "each was refreshed"
+    asked = Request(f"{provider.issuer}/me", headers=bearer(second["access_token"]))
+    with urlopen(asked, timeout=5) as reply:
+        assert json.load(reply)["sub"] == "dee"
+    signed = {"email": ADMINISTRATOR["email"], "password": ADMINISTRATOR["password"]}
+    administrator = gateway.daemon.call("POST", "/api/v1/auths/signin", signed)[1]["token"]
+    told = gateway.daemon.call("POST", "/api/chat/completions", body, bearer(administrator))[1]
+    assert told["choices"][0]["message"]["content"] == "null", account
+    assert second["access_token"] not in "".join(gateway.daemon.log)
 
 
 def test_a_sign_out_ends_at_both_sides_and_tokens_are_not_readable(gateway: Gateway) -> None:

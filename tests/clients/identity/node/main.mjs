@@ -22,6 +22,8 @@ server.listen(0, "127.0.0.1", () => {
 });
 process.stdin.on("end", () => process.exit(0));
 
+let issued = 0;
+
 function provider(issuer, { gateway, secret, people }) {
   const made = new Provider(issuer, {
     clients: [{
@@ -38,6 +40,8 @@ function provider(issuer, { gateway, secret, people }) {
       email: ["email", "email_verified"],
       profile: ["name"],
     },
+    // So short that the gateway refreshes an access token before each use, which it does once for each expiry.
+    ttl: { AccessToken: () => 20 + (issued++ % 20) },
     features: { backchannelLogout: { enabled: true } },
     findAccount: (context, id) => ({
       accountId: id,
