@@ -114,6 +114,18 @@ CASES: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
         [{"role": "assistant", "content": "a", "reasoning_content": "s"}],
     ),
     "reasoning without an answer": ([reasoning(text="th"), user("q")], [user("q")]),
+    "sealed reasoning names its maker": (
+        [reasoning(text="th", origin="acme openai"), said("a"), user("q")],
+        [
+            {
+                "role": "assistant",
+                "content": "a",
+                "reasoning_content": "th",
+                "reasoning_origin": "acme openai",
+            },
+            user("q"),
+        ],
+    ),
     "redacted": (
         [reasoning(data="d"), said("a")],
         [

@@ -174,6 +174,19 @@ async def test_two_turns_with_encrypted_reasoning(door: Door, sdk: AsyncOpenAI, 
     assert door.fake.requests[-1].json["messages"][1]["content"] == [THOUGHT, {"type": "text", "text": "a"}]
 
 
+async def test_sealed_reasoning_goes_back_to_its_maker_alone(door: Door) -> None:
+    door.fake.script(json_reply({"content": [THOUGHT, {"type": "text", "text": "a"}]}))
+    first = await door.ask("claude.m", store=False, include=["reasoning.encrypted_content"])
+    history = [*first["output"], {"role": "user", "content": "more"}]
+    async with opened() as later:
+        # Another gateway with the same secret, which remembers nothing of the first answer.
+        for model in ("claude.m", "acme.m"):
+            await later.ask(model, input=history)
+        native, chat = later.fake.requests[0].json, later.fake.requests[-1].json
+        assert native["messages"][0]["content"][0] == THOUGHT
+        assert chat["messages"][0] == {"role": "assistant", "content": "a"}
+
+
 def thinking_stream() -> bytes:
     message = {"id": "msg_1", "model": "m", "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}
     return anthropic_events(
