@@ -111,7 +111,7 @@ class NativeHistory:
         return NativeRequest(body)
 
     def _may_pass(self, block: Any) -> bool:
-        if not isinstance(block, dict) or block.get("type") not in _THOUGHTS:
+        if as_text(as_mapping(block).get("type")) not in _THOUGHTS:
             return True
         return is_signed(block) and not is_known_foreign(self._memory, self._user_id, block, self._origin)
 

@@ -305,6 +305,8 @@ class PublicEdge:
         self, work: Awaitable[web.StreamResponse], request: web.Request
     ) -> web.StreamResponse:
         dialect = unrouted_dialect(request)
+        if dialect is RouteDialect.ANTHROPIC:
+            request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
         answer = guard(work, dialect, request, "-")
         return await (
             self._with_scim_audit(None, request, answer) if dialect is RouteDialect.SCIM else answer

@@ -350,14 +350,17 @@ async def test_what_no_row_takes_is_refused_in_the_dialect_of_who_asks() -> None
         unknown = await client.get("/ollama/api/nothing")
         assert (unknown.status, (await unknown.json())["error"]) == (404, "Not Found")
         theirs = await client.get("/v1/nothing", headers={"anthropic-version": "2023-06-01"})
-        assert (await theirs.json())["error"] == {"type": "not_found_error", "message": "Not Found"}
+        refused = {"type": "not_found_error", "message": "Not Found", "code": "endpoint_not_found"}
+        assert (await theirs.json())["error"] == refused
         for path in ("/v1/videos", "/api/v1/videos", "/openai/x", "/ollama/v1/x"):
             missing = await (await client.post(path)).json()
             assert missing["error"]["code"] == "endpoint_not_found"
             assert missing["detail"] == "Not Found"
         for path in ("/v1/messages/batches", "/api/message/x", "/ollama/v1/messages/x"):
-            missing = await (await client.post(path)).json()
+            reply = await client.post(path)
+            missing = await reply.json()
             assert (missing["type"], missing["error"]["type"]) == ("error", "not_found_error")
+            assert reply.headers["request-id"] == reply.headers["X-Request-Id"]
         assert (await (await client.get("/v2/messages")).json())["error"]["code"] == "route_not_found"
 
 

@@ -238,6 +238,15 @@ async def test_what_only_the_provider_knows_passes_and_is_refused_elsewhere(gate
     assert len(gateway.fake.requests) == 1
 
 
+@pytest.mark.parametrize("odd", [5, [], {}, None, ["x"], {"type": "x"}])
+async def test_what_is_no_block_is_no_fault_of_the_gateway(gateway: Gateway, odd: Any) -> None:
+    content = [{"type": odd, "id": odd, "signature": odd}, odd]
+    turns = [{"role": role, "content": content} for role in ("user", "assistant", "user")]
+    status, _ = await gateway.post(ask("claude.m", messages=turns))
+    assert status == 200
+    assert gateway.fake.requests[-1].json["messages"] == turns
+
+
 async def test_filters_do_not_change_the_words_of_a_refusal() -> None:
     said = json_reply({"type": "error", "error": {"type": "x", "message": "thinking"}}, 418)
     async with opened(OneFilter(NoticingFilter())) as (fake, client):
