@@ -38,12 +38,10 @@ from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
 from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.pipeline import Pipeline
-from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
 from gatewayd.settings import Settings
 from gatewayd.storage.engine import lock, migrate
 from gatewayd.storage.engine.checks import DatabaseCheck
@@ -122,13 +120,7 @@ async def open_services(
             settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
         )
     )
-    pipeline = Pipeline(
-        catalog,
-        extensions.filters,
-        documents.attachments,
-        extensions.tools,
-        reasoning=ReasoningKeeper(ReasoningMemory()),
-    )
+    pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
     pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
     room = DescriptorBudget(public_descriptor_limits(pool_size), concurrency_rules(settings))
     answering = make_answer_services(

@@ -76,7 +76,10 @@ Candidates = Sequence[Candidate[ModelSource]]
 
 
 class Pipeline:
-    """Finds the model, runs inlets, tools and attachments, calls the source, and runs stream filters."""
+    """Finds the model, runs inlets, tools and attachments, calls the source, and runs stream filters.
+
+    It remembers the reasoning of its own answers.
+    """
 
     def __init__(
         self,
@@ -85,9 +88,8 @@ class Pipeline:
         attachments: Attachments,
         tools: ToolBox,
         scopes: Scopes = make_scope,
-        reasoning: ReasoningKeeper | None = None,
     ) -> None:
-        self._reasoning = reasoning or ReasoningKeeper(ReasoningMemory())
+        self._reasoning = ReasoningKeeper(ReasoningMemory())
         self._catalog = catalog
         self._filters = filters
         self._attachments = attachments
