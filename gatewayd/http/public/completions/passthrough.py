@@ -66,7 +66,7 @@ class ForwardingRoutes:
         return await self._streams.begin(request, opening, OpenAiFrames(), partial(send_opened, request))
 
 
-class OpenedAnswer(NamedTuple):
+class ForwardedOpening(NamedTuple):
     """A forwarded answer, its first bytes, and headers: what its request lost, limits of the provider."""
 
     answer: ForwardedAnswer
@@ -74,7 +74,7 @@ class OpenedAnswer(NamedTuple):
     headers: dict[str, str]
 
 
-async def open_forwarded(asking: Awaitable[ForwardedAnswer], caller: RequestCaller) -> OpenedAnswer:
+async def open_forwarded(asking: Awaitable[ForwardedAnswer], caller: RequestCaller) -> ForwardedOpening:
     """Return an answer with its first bytes, so that an earlier failure is an error reply.
 
     `caller` has the warnings about the request, and the headers of the provider.
@@ -87,12 +87,14 @@ async def open_forwarded(asking: Awaitable[ForwardedAnswer], caller: RequestCall
         if first is None:
             await answer.aclose()
     headers = body.warning_headers(caller.warnings)
-    return OpenedAnswer(answer, first, headers | answer_headers(caller.reply_headers, RouteDialect.OPENAI))
+    return ForwardedOpening(
+        answer, first, headers | answer_headers(caller.reply_headers, RouteDialect.OPENAI)
+    )
 
 
 async def send_opened(
     request: web.Request,
-    opened: OpenedAnswer,
+    opened: ForwardedOpening,
     begun: web.StreamResponse | None = None,
     *,
     render_failure: FailureRenderer | None = None,

@@ -4,7 +4,7 @@ from typing import Self
 
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http.public.completions.passthrough import FailureRenderer, OpenedAnswer
+from gatewayd.http.public.completions.passthrough import FailureRenderer, ForwardedOpening
 from gatewayd.http.responses.resumable import RenderedAnswer
 from gatewayd.http.schemas import EVENT_STREAM
 
@@ -12,7 +12,7 @@ from gatewayd.http.schemas import EVENT_STREAM
 class ForwardedChunks:
     """The reads of an opened answer as a `catalog.interfaces.ChunkStream`; `last` is the newest read."""
 
-    def __init__(self, opened: OpenedAnswer) -> None:
+    def __init__(self, opened: ForwardedOpening) -> None:
         self._first = opened.first
         self._answer = opened.answer
         self.last = b""
@@ -63,7 +63,7 @@ class ForwardedRenderer:
         return self._render_failure(error, self._chunks.last)
 
 
-async def render_forwarded(opened: OpenedAnswer, render_failure: FailureRenderer) -> RenderedAnswer:
+async def render_forwarded(opened: ForwardedOpening, render_failure: FailureRenderer) -> RenderedAnswer:
     """Return a forwarded stream as frames; raises upstream_failed if the provider sent none."""
     if not opened.answer.content_type.lower().startswith(EVENT_STREAM):
         await opened.answer.aclose()

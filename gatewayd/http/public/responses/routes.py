@@ -22,7 +22,7 @@ from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.public.completions.messages import COUNT_HEADER
-from gatewayd.http.public.completions.passthrough import OpenedAnswer, open_forwarded, send_opened
+from gatewayd.http.public.completions.passthrough import ForwardedOpening, open_forwarded, send_opened
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
 from gatewayd.http.public.responses.forwarded_frames import render_forwarded
@@ -163,7 +163,7 @@ class ResponseRoutes:
         made, answer = await self._services.compaction.run(asked, caller)
         return body.raw_reply(request, orjson.dumps(made), reply_headers(answer, RouteDialect.OPENAI))
 
-    async def _forward(self, asked: Body, caller: RequestCaller, below: str = "") -> OpenedAnswer | None:
+    async def _forward(self, asked: Body, caller: RequestCaller, below: str = "") -> ForwardedOpening | None:
         answer = await self._services.native.pass_on(asked, caller, below)
         return None if answer is None else await open_forwarded(_ready(answer), caller)
 
@@ -184,7 +184,9 @@ class ResponseRoutes:
             return await self._stream_converted(request, asked, caller.actor)
         opening = self._forward(asked, caller)
 
-        async def follow(opened: OpenedAnswer | None, begun: web.StreamResponse | None) -> web.StreamResponse:
+        async def follow(
+            opened: ForwardedOpening | None, begun: web.StreamResponse | None
+        ) -> web.StreamResponse:
             if opened is None:
                 return await self._stream_converted(request, asked, caller.actor, begun)
             return await send_opened(request, opened, begun, render_failure=render_failure)
