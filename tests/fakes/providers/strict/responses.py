@@ -68,6 +68,8 @@ class StrictResponses(FakeUpstream):
         return super()._default(request)
 
     def _respond(self, body: Mapping[str, Any]) -> Reply:
+        if isinstance(body["input"], str):
+            body = {**body, "input": [{"role": "user", "content": body["input"]}]}
         check_fields(body, has_summaries=self.has_summaries)
         self._check_items(body["input"])
         for index, tool in enumerate(body.get("tools", [])):
