@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.assembly.accounts import AccountServices, AccountStores
+from gatewayd.assembly.runs import AnswerServices
 from gatewayd.batches.actors import CurrentBatchActors
 from gatewayd.batches.files import BatchFiles
 from gatewayd.batches.interfaces import RequestRunner
@@ -23,6 +24,9 @@ from gatewayd.http.errors import body_of, status_of
 from gatewayd.http.public.batches.files import BatchFileRoutes
 from gatewayd.http.public.batches.message_batches import MessageBatchRoutes
 from gatewayd.http.public.batches.routes import BatchRoutes
+from gatewayd.http.public.responses.batch_requests import ResponseBatchRequests
+from gatewayd.http.public.responses.conversion import ResponseConversion
+from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.pipeline.embeddings import EmbeddingService
@@ -30,7 +34,7 @@ from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
 from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import Pipeline
-from gatewayd.pipeline.responses.ids import ResponseIds
+from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 from gatewayd.settings import Settings
 from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
 from gatewayd.tasks import TaskRegistry
@@ -51,15 +55,17 @@ class BatchServices:
 
 
 def make_batch_requests(
-    catalog: Catalog, pipeline: Pipeline, filters: ChatFilters, response_ids: ResponseIds
-) -> BatchRequests:
+    catalog: Catalog, pipeline: Pipeline, filters: ChatFilters, answering: AnswerServices
+) -> RequestRunner:
     """Return what runs the requests of batches."""
-    return BatchRequests(
-        pipeline,
-        EmbeddingService(catalog, filters),
-        RequestForwarder(catalog, filters, response_ids),
-        MediaService(catalog, filters),
+    archive, missing = answering.responses, MissingEndpoints()
+    forwarding = RequestForwarder(catalog, filters, answering.response_ids, missing)
+    requests = BatchRequests(
+        pipeline, EmbeddingService(catalog, filters), forwarding, MediaService(catalog, filters)
     )
+    conversion = ResponseConversion(archive, answering.response_cipher)
+    native = NativeResponses(ResponseRouter(catalog, missing), forwarding, archive, conversion)
+    return ResponseBatchRequests(requests, pipeline, native, conversion)
 
 
 async def open_batches(

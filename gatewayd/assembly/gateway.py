@@ -127,7 +127,7 @@ async def open_services(
         catalog, pipeline, live, extensions, tasks, room, documents.files, settings
     )
     answering.runs.configure(run_options(settings))
-    requests = make_batch_requests(catalog, pipeline, extensions.filters, answering.response_ids)
+    requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     batches = await open_batches(settings, stores, accounts.key_rules, requests, room, tasks)
     services = GatewayServices(
         settings=settings,

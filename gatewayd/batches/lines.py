@@ -21,12 +21,15 @@ MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 MAX_CUSTOM_ID_CHARACTERS: Final = 512
 MAX_REPORTED_ERRORS: Final = 100
 
+RESPONSES_ENDPOINT: Final = "/v1/responses"
+
 ENDPOINTS: Final = (
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",
     "/v1/images/generations",
     "/v1/moderations",
+    RESPONSES_ENDPOINT,
 )
 """Endpoints of batches in the OpenAI dialect."""
 

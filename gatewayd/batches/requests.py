@@ -55,11 +55,11 @@ class BatchRequests:
             case "/v1/embeddings":
                 return await self._embed(body, caller)
             case "/v1/completions":
-                return await _whole(await self._forwarding.run("/completions", body, caller))
+                return await read_answer(await self._forwarding.run("/completions", body, caller))
             case endpoint if endpoint == MESSAGES_ENDPOINT:
                 return await self._answer_message(body, actor, request_id)
             case endpoint:
-                return await _whole(await self._media.run(MEDIA[endpoint], body, caller))
+                return await read_answer(await self._media.run(MEDIA[endpoint], body, caller))
 
     async def _complete(self, body: Body, actor: Actor, request_id: str) -> Any:
         chat = openai.parse_request(body)
@@ -94,7 +94,7 @@ def _completion(answer: ChatAnswer) -> Completion:
     return answer.completion
 
 
-async def _whole(answer: ForwardedAnswer) -> Any:
+async def read_answer(answer: ForwardedAnswer) -> Any:
     """Return the JSON of a forwarded answer; raise upstream_failed for another one."""
     data = bytearray()
     async with aclosing(answer):

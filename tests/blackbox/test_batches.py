@@ -31,8 +31,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield opened
 
 
+OPENED: list[openai.OpenAI | anthropic.Anthropic] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_clients() -> Iterator[None]:
+    """Close the clients of a test behind it."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
+
+
 def client_of(site: Site, token: str) -> openai.OpenAI:
-    return openai.OpenAI(api_key=token, base_url=f"{site.daemon.base_url}/v1", max_retries=0)
+    client = openai.OpenAI(api_key=token, base_url=f"{site.daemon.base_url}/v1", max_retries=0)
+    OPENED.append(client)
+    return client
 
 
 def lines_of(count: int, model: str = "o.m", **changes: Any) -> bytes:
@@ -115,6 +128,8 @@ def begin_with(client: openai.OpenAI, file_id: str) -> Any:
     [
         ("/v1/embeddings", {"input": ["a"], "encoding_format": "base64"}),
         ("/v1/completions", {"prompt": "hi"}),
+        ("/v1/responses", {"input": "hi"}),
+        ("/v1/responses", {"input": "hi", "model": "a.m"}),
         ("/v1/moderations", {"input": "hi"}),
         ("/v1/images/generations", {"prompt": "hi"}),
     ],
@@ -260,6 +275,7 @@ def test_each_row_is_for_those_who_may(site: Site, row: tuple[str, str]) -> None
 def test_the_official_client_of_anthropic_runs_a_batch(site: Site) -> None:
     site.provider.script()
     client = anthropic.Anthropic(api_key=site.user, base_url=site.daemon.base_url, max_retries=0)
+    OPENED.append(client)
     params: Any = {"model": "a.m", "max_tokens": 5, "messages": TURNS}
     asked: Any = [
         {"custom_id": "one", "params": params},
