@@ -16,12 +16,12 @@ from gatewayd.assembly.accounts import (
     signing_secret,
 )
 from gatewayd.assembly.batches import make_batch_requests, open_batches
-from gatewayd.assembly.documents import open_documents
+from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.plugin_host import make_gateway_host
-from gatewayd.assembly.plugins import PluginDependencies, make_extensions, open_extensions
+from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
 from gatewayd.assembly.resumption import open_resumption
 from gatewayd.assembly.routes import (
@@ -120,9 +120,8 @@ async def open_services(
             settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
         )
     )
-    pipeline = Pipeline(catalog, extensions.filters, documents.attachments, extensions.tools)
-    pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
-    room = DescriptorBudget(public_descriptor_limits(pool_size), concurrency_rules(settings))
+    pipeline = make_pipeline(catalog, documents, extensions)
+    room = make_room(settings, database)
     answering = make_answer_services(
         catalog, pipeline, live, extensions, tasks, room, documents.files, settings
     )
@@ -153,13 +152,37 @@ async def open_services(
             settings, signing_secret(settings).encode(), tasks, room, accounts.changes
         ),
     )
+    await open_sources(services, stack)
+    return services
+
+
+def make_pipeline(catalog: Catalog, documents: DocumentServices, extensions: ExtensionServices) -> Pipeline:
+    """Return the pipeline of all chat requests."""
+    return Pipeline(
+        catalog,
+        extensions.filters,
+        documents.attachments,
+        extensions.tools,
+        reasoning=ReasoningKeeper(ReasoningMemory()),
+    )
+
+
+def make_room(settings: Settings, database: Database) -> DescriptorBudget:
+    """Return the budget of descriptors of the public application."""
+    pool_size = 0 if database.location.is_sqlite else settings.database_pool_size
+    return DescriptorBudget(public_descriptor_limits(pool_size), concurrency_rules(settings))
+
+
+async def open_sources(services: GatewayServices, stack: AsyncExitStack) -> None:
+    """Load the managed providers and the plugins, and use the sources of all."""
+    providers, extensions = services.providers, services.extensions
     await providers.load()
     await open_extensions(extensions, make_gateway_host(services), stack)
-    for source in (extensions.functions, *reranker_sources(settings, documents.engines.embedding.reranker)):
-        sources.add(source)
+    reranker = services.documents.engines.embedding.reranker
+    for source in (extensions.functions, *reranker_sources(services.settings, reranker)):
+        services.sources.add(source)
     use_providers(services)
     providers.on_change = partial(use_providers, services)
-    return services
 
 
 def use_providers(services: GatewayServices) -> None:
