@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import distro
 import hypothesis
 import pytest
 
@@ -41,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Note what the tests execute, and watch those that start nothing; a busy machine fails no example."""
     hypothesis.settings.register_profile("suite", deadline=None)
     hypothesis.settings.load_profile("suite")
+    # The clients of OpenAI and Anthropic ask a program for the kernel, once; no unit test starts it then.
+    distro.uname_info()
     config.pluginmanager.register(ExecutedFunctions(config))
     config.pluginmanager.register(markers.Guard())
 

@@ -10,7 +10,8 @@ from pathlib import Path
 TOP = Path(__file__).parents[1] / "gatewayd"
 
 ASKING = frozenset(
-    {"complete", "stream", "complete_message", "stream_message", "embed", "forward", "exchange", "rerank"}
+    {"complete", "stream", "complete_message", "stream_message", "count_message"}
+    | {"embed", "forward", "exchange", "rerank"}
 )
 """Methods of sources, and of models for documents; beside them `ask` of the failover between sources."""
 
@@ -20,6 +21,8 @@ DECIDED = {
     "pipeline/passthrough.py": {"ask", "forward"},
     "pipeline/embeddings.py": {"ask", "embed"},
     "pipeline/media/rerank.py": {"ask", "rerank"},
+    # It asks `InputFilters.alters_requests` first.
+    "pipeline/token_counts.py": {"count_message"},
     "pipeline/media/service.py": {"ask", "exchange"},
     # The runtimes' native protocol: http/public/runtime.py asks `InputFilters.alters_requests` first.
     "catalog/runtimes.py": {"ask", "forward"},
@@ -59,6 +62,10 @@ OTHERS = {
     "pipeline/filters/streams.py": {"stream"},
     "http/public/batches/files.py": {"stream"},
     "http/public/files/upload.py": {"stream"},
+    # Replies to repeated requests, and streams that go on without their client.
+    "http/idempotency.py": {"complete"},
+    "http/public/completions/chat.py": {"stream"},
+    "http/public/completions/messages.py": {"stream"},
     # The gateway's own reranker, which is the source itself.
     "knowledge/reranker_source.py": {"rerank"},
 }

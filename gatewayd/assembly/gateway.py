@@ -163,7 +163,6 @@ def make_pipeline(catalog: Catalog, documents: DocumentServices, extensions: Ext
         extensions.filters,
         documents.attachments,
         extensions.tools,
-        reasoning=ReasoningKeeper(ReasoningMemory()),
     )
 
 
