@@ -190,4 +190,5 @@ def _unpacked(packed: NDArray[np.uint8], width: int) -> Floats:
     scales = blocks[:, :2].copy().view(np.float16).astype(np.float32)
     halves = blocks[:, 2:]
     weights = np.concatenate([halves & 15, halves >> 4], axis=1).astype(np.float32) - 8
-    return (weights * scales).reshape(-1, width)
+    rows: Floats = (weights * scales).reshape(-1, width)
+    return rows
