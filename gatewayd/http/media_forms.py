@@ -90,7 +90,8 @@ class MediaForm:
 
     async def spool(self, folder: Path) -> None:
         """Read the rest of the form, with its files into an unnamed file below `folder`."""
-        self._spool = spool = await asyncio.to_thread(_open_spool, folder)
+        # Not in a thread: one that a cancelled request leaves would open a file for nobody.
+        self._spool = spool = _open_spool(folder)
         place = 0
         while self._part is not None:
             start = place

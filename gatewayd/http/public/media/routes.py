@@ -12,8 +12,8 @@ from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.media_forms import read_media_form
-from gatewayd.http.public.media.replies import send_answer, send_stream
-from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.http.public.completions.passthrough import open_forwarded, send_opened
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
 from gatewayd.http.routes import BASES, FORM_BODY, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, OBJECT, answers
 from gatewayd.json_decoder import LARGE_LIMITS
@@ -109,10 +109,11 @@ class MediaRoutes:
         name = endpoint.fields[0]
         if not asked.get(name) or not isinstance(asked[name], str | list):
             raise invalid(f"cannot accept {name}: expected a text", param=name)
-        opening = self._media.run(endpoint, {**defaults, **asked}, _caller(request))
+        caller = _caller(request)
+        opening = open_forwarded(self._media.run(endpoint, {**defaults, **asked}, caller), caller)
         if asked.get("stream") is not True:
-            return await send_answer(request, opening)
-        return await send_stream(request, opening, self._streams)
+            return await send_opened(request, await opening)
+        return await self._streams.begin(request, opening, OpenAiFrames(), partial(send_opened, request))
 
     async def _send_form(
         self, request: web.Request, endpoint: MediaEndpoint, file: str
@@ -123,7 +124,8 @@ class MediaRoutes:
         try:
             if not await self._media.check(endpoint, form.body(), caller):
                 await form.spool(self._folder)
-            return await send_answer(request, self._media.run(endpoint, form.body(), caller, form.content))
+            asked = self._media.run(endpoint, form.body(), caller, form.content)
+            return await send_opened(request, await open_forwarded(asked, caller))
         finally:
             await form.close()
 
