@@ -2,12 +2,12 @@
 
 import gc
 import os
+import platform
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import distro
 import hypothesis
 import pytest
 
@@ -42,8 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Note what the tests execute, and watch those that start nothing; a busy machine fails no example."""
     hypothesis.settings.register_profile("suite", deadline=None)
     hypothesis.settings.load_profile("suite")
-    # The clients of OpenAI and Anthropic ask a program for the kernel, once; no unit test starts it then.
-    distro.uname_info()
+    # The clients of OpenAI and Anthropic ask a program for the processor, once; no unit test starts it then.
+    platform.processor()
     config.pluginmanager.register(ExecutedFunctions(config))
     config.pluginmanager.register(markers.Guard())
 
