@@ -60,6 +60,9 @@ NO_IDS = {
     ("ingest", "origin"),
     # The last event that somebody saw.
     ("event follow", "since"),
+    # Streams are not listed, and canonical ids are of models that no provider here may have.
+    ("chat run", "resume"),
+    ("model update", "family"),
     # They depend on the plugin that the command names.
     *((f"{noun} valves unset", "names") for noun in ("function", "tool")),
     *((f"{noun} valves set", "pairs") for noun in ("function", "tool")),
