@@ -260,7 +260,7 @@ def test_a_key_is_held_to_its_endpoints_and_its_life(site: Site) -> None:
         site.configure(ENABLE_API_KEYS_ENDPOINT_RESTRICTIONS=False, API_KEYS_ALLOWED_ENDPOINTS="")
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in BATCH_ROWS])
+@pytest.mark.parametrize("row", [pytest.param(row, id=" ".join(row)) for row in sorted(BATCH_ROWS)])
 def test_each_row_is_for_those_who_may(site: Site, row: tuple[str, str]) -> None:
     path = row[1].replace("{id}", "file-0" if "/files/" in row[1] else "batch_0")
     body = None if row[0] == "GET" or "{id}" in row[1] else b"{}"

@@ -112,7 +112,7 @@ def to_annotations(citations: Sequence[Any], start: int, end: int) -> list[Body]
 def _reply(blocks: Sequence[Mapping[str, Any]]) -> Body:
     calls = [_tool_call(block) for block in blocks if block.get("type") == "tool_use"]
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
-    thoughts = [block for block in blocks if block.get("type") in THOUGHTS]
+    thoughts = [block for block in blocks if as_text(block.get("type")) in THOUGHTS]
     server_blocks = [block for block in blocks if block.get("type") not in ("text", "tool_use", *THOUGHTS)]
     reply: Body = {"role": "assistant", "content": text if text or not calls else None}
     if thoughts:

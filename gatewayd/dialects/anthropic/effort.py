@@ -7,7 +7,7 @@ capabilities gets the effort only.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.completion import THOUGHTS
 from gatewayd.errors import invalid
@@ -85,7 +85,7 @@ def _thinking(
 
 
 def _may_think(request: Mapping[str, Any]) -> bool:
-    is_forced = as_mapping(request.get("tool_choice")).get("type") in {"any", "tool"}
+    is_forced = as_text(as_mapping(request.get("tool_choice")).get("type")) in {"any", "tool"}
     return not is_forced and request.get("temperature") in (None, 1) and request.get("top_k") is None
 
 

@@ -9,7 +9,7 @@ text of a tool message is passed as the tool wrote it: "Error: ..." does not set
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.reasoning_marks import is_signed
 from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.completion import THOUGHTS
@@ -109,7 +109,9 @@ def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
     blocks = [block for block in as_sequence(message.get("thinking_blocks")) if is_signed(block)]
     blocks += [block for block in as_sequence(message.get("server_tool_blocks")) if isinstance(block, dict)]
     content_blocks = _blocks(message.get("content"), f"{where}.content")
-    blocks += [block for block in content_blocks if block.get("type") not in THOUGHTS or is_signed(block)]
+    blocks += [
+        block for block in content_blocks if as_text(block.get("type")) not in THOUGHTS or is_signed(block)
+    ]
     for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
         blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
     return blocks

@@ -6,7 +6,7 @@ A request that a client wrote in that protocol is never changed: it goes on as i
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.quotes import quoted
 from gatewayd.dialects.providers.reasoning_wish import BUDGETS, fit_effort
@@ -52,7 +52,7 @@ def adapt_message_request(request: Body, rules: Rules, warnings: list[str]) -> N
 
 def _adapt_choice(request: Body, rules: Rules, warnings: list[str]) -> None:
     choice = as_mapping(request.get("tool_choice"))
-    if rules.tool_choices is None or choice.get("type") not in FORCED:
+    if rules.tool_choices is None or as_text(choice.get("type")) not in FORCED:
         return
     request["tool_choice"] = {**{k: v for k, v in choice.items() if k != "name"}, "type": "auto"}
     warnings.append(f"changed tool_choice to 'auto': {rules.title} cannot be made to call a tool")
@@ -63,7 +63,7 @@ def _adapt_thinking(request: Body, rules: Rules, warnings: list[str]) -> None:
     kind, types = thinking.get("type"), rules.thinking_types
     if kind is None:
         return
-    if kind == "enabled" and as_mapping(request.get("tool_choice")).get("type") in FORCED:
+    if kind == "enabled" and as_text(as_mapping(request.get("tool_choice")).get("type")) in FORCED:
         del request["thinking"]
         warnings.append("left out thinking: not beside a tool that the model must call")
         return
@@ -131,7 +131,7 @@ def _adapt_effort(request: Body, rules: Rules, warnings: list[str]) -> None:
 
 def _adapt_sampling(request: Body, rules: Rules, warnings: list[str]) -> None:
     present = [name for name in SAMPLING if request.get(name) is not None]
-    thinks = as_mapping(request.get("thinking")).get("type") in {"enabled", "adaptive"}
+    thinks = as_text(as_mapping(request.get("thinking")).get("type")) in {"enabled", "adaptive"}
     if rules.sampling is Sampling.REFUSED:
         refused = dict.fromkeys(present, f"{rules.title} does not take it")
     elif thinks:

@@ -31,7 +31,7 @@ def to_completion(response: Mapping[str, Any], created: int, origin: str) -> Bod
     logprobs: list[Any] = []
     length = 0
     for item in map(as_mapping, as_sequence(response.get("output"))):
-        if item.get("type") in CALLS:
+        if as_text(item.get("type")) in CALLS:
             calls.append(to_call(item))
             check_calls(len(calls))
         elif item.get("type") == "reasoning":
@@ -92,7 +92,7 @@ def finish_reason(response: Mapping[str, Any], *, calls: int) -> str:
 
 def failure_of(response: Mapping[str, Any]) -> object:
     """Return the error object of a response that failed, None for one that has ended well."""
-    if response.get("status", "completed") in ENDED:
+    if as_text(response.get("status", "completed")) in ENDED:
         return response.get("error")
     reported = response.get("error")
     status = as_text(response.get("status"))

@@ -103,9 +103,7 @@ class ResponseRoutes:
         ]
 
     async def upgrade(self, request: web.Request) -> web.StreamResponse:
-        """Answer 426 to an upgrade, at which clients use POST at once; 405 to any other GET."""
-        if request.headers.get(hdrs.UPGRADE, "").lower() != "websocket":
-            raise web.HTTPMethodNotAllowed("GET", ["POST"])
+        """Answer 426, at which clients that open a WebSocket use POST at once."""
         error = GatewayError(
             ErrorKind.INVALID_REQUEST, "cannot open a WebSocket: send requests with POST", code=UPGRADE_CODE
         )
