@@ -47,6 +47,7 @@ CODE_STATUSES: Final[dict[str, int]] = {
     "method_not_allowed": 405,
     "body_timeout": 408,
     "idempotency_key_reused": 422,
+    "websocket_unsupported": 426,
 }
 
 # Status and OpenAI type of a provider's refusal, where its reason tells more than its kind.
@@ -182,6 +183,10 @@ def render(error: GatewayError, dialect: RouteDialect = RouteDialect.NATIVE) -> 
         content_type=SCIM_JSON if dialect is RouteDialect.SCIM else "application/json",
         headers=headers,
     )
+    if reply.status == 426:
+        # RFC 9110, 15.5.22: the reply names a protocol that is served.
+        reply.headers["Upgrade"] = "HTTP/1.1"
+        reply.force_close()
     if error.kind is ErrorKind.TOO_LARGE or error.code in UNREAD_CODES:
         # The rest of the body is not read.
         reply.force_close()

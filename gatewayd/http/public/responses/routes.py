@@ -7,20 +7,19 @@ from functools import partial
 from typing import Final
 
 import orjson
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import ForwardedAnswer
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
-from gatewayd.dialects import openai
 from gatewayd.dialects.responses.countable import countable
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
-from gatewayd.http.errors import log_broken, type_of
+from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import ForwardedOpening, open_forwarded, send_opened
 from gatewayd.http.public.responses.compaction import ResponseCompaction
@@ -104,17 +103,9 @@ class ResponseRoutes:
 
     async def upgrade(self, request: web.Request) -> web.StreamResponse:
         """Answer 426, at which clients that open a WebSocket use POST at once."""
-        error = GatewayError(
+        raise GatewayError(
             ErrorKind.INVALID_REQUEST, "cannot open a WebSocket: send requests with POST", code=UPGRADE_CODE
         )
-        shown = {
-            "error": openai.error_object(error, type_of(error, RouteDialect.OPENAI)),
-            "detail": error.message,
-        }
-        # RFC 9110, 15.5.22: the reply names a protocol that is served.
-        reply = body.json_reply(shown, 426, {hdrs.UPGRADE: "HTTP/1.1"})
-        reply.force_close()
-        return reply
 
     @answers(dialects.response_answer, EVENT_STREAM)
     async def respond(self, request: web.Request) -> web.StreamResponse:
