@@ -23,13 +23,25 @@ from tests.expressions.recheck import Finding, check
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MADE = {
+    "gatewayd.dialects.providers.family": "of constants, over ids of at most 256 characters",
+    "gatewayd.dialects.providers.refused_fields": "of constants, over the start of a refusal",
+    "gatewayd.dialects.providers.table": "of constants, over ids of at most 256 characters",
     "gatewayd.upstream.sources.failures": "of a provider's key, over at most MAX_EXAMINED characters",
     "gatewayd.scim.filters.grammar": "of fixed words, over at most MAX_TEXT_CHARACTERS characters",
     "gatewayd.plugins.builtin.redact": "an administrator's own, which looks at 200 characters at once",
 }
 """Modules that put an expression together while they run, and why it is linear."""
 
-PLACED = {"gatewayd.settings.toml_lines._STRING": "handed to a function that matches where it stands"}
+PLACED = {
+    "gatewayd.settings.toml_lines._STRING": "handed to a function that matches where it stands",
+    **dict.fromkeys(
+        (
+            f"gatewayd.dialects.anthropic.hosts._{name}_NAME"
+            for name in ("MANTLE", "INVOKE", "VERTEX", "AZURE")
+        ),
+        "matched with the whole name of a host",
+    ),
+}
 """Expressions that are only matched at one place, although the syntax tree does not tell."""
 
 SAMPLE = """

@@ -217,7 +217,7 @@ REVOKE_MODEL: Final = _write(
 CHAT: Final = _post("/v1/chat", chat.Chat, ForeignReply, "Ask a model", slow=True)
 RESUME_ANSWER: Final = _get("/v1/chat/streams/{id}", ForeignReply, "Read an answer again", "user")
 STOP_ANSWER: Final = Endpoint(
-    "DELETE", "/v1/chat/streams/{id}", NoBody, chat.AnswerStopped, "Stop an answer", ("user",)
+    "POST", "/v1/chat/streams/{id}/stop", NoBody, chat.AnswerStopped, "Stop an answer", ("user",)
 )
 
 # Files.

@@ -99,13 +99,18 @@ HOST_RULES: Final[Mapping[MessageHost, HostRules]] = {
     ),
 }
 
+_MANTLE_NAME: Final = re.compile(r"bedrock-mantle\.[a-z0-9-]+\.api\.aws")
+_INVOKE_NAME: Final = re.compile(
+    r"bedrock-runtime[a-z0-9-]*\.[a-z0-9.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
+)
+_VERTEX_NAME: Final = re.compile(r"(?:[a-z0-9-]+-)?aiplatform(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com")
+_AZURE_NAME: Final = re.compile(r"[a-z0-9.-]+\.(?:services\.ai|cognitiveservices|openai)\.azure\.com")
 _HOST_NAMES: Final = (
-    (re.compile(r"bedrock-mantle\.[a-z0-9-]+\.api\.aws"), MessageHost.BEDROCK_MANTLE),
-    (re.compile(r"bedrock-runtime[a-z0-9-]*\.[a-z0-9.-]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"),
-     MessageHost.BEDROCK_INVOKE),
-    (re.compile(r"(?:[a-z0-9-]+-)?aiplatform(?:\.[a-z0-9-]+\.rep)?\.googleapis\.com"), MessageHost.VERTEX),
-    (re.compile(r"[a-z0-9.-]+\.(?:services\.ai|cognitiveservices|openai)\.azure\.com"), MessageHost.AZURE),
-)  # fmt: skip
+    (_MANTLE_NAME, MessageHost.BEDROCK_MANTLE),
+    (_INVOKE_NAME, MessageHost.BEDROCK_INVOKE),
+    (_VERTEX_NAME, MessageHost.VERTEX),
+    (_AZURE_NAME, MessageHost.AZURE),
+)
 _MAKERS: Final = {
     "azure": MessageHost.AZURE,
     "bedrock": MessageHost.BEDROCK_INVOKE,

@@ -93,7 +93,7 @@ WORDS: Final = frozenset({"reasoning_effort", "think"})
 
 _TOOLS_WITH_EFFORT: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
-_INDEX: Final = re.compile(r"\[[^\]]*\]")
+_INDEX: Final = re.compile(r"\[[^\[\]]*\]")
 
 
 def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[RefusedField]:
