@@ -10,7 +10,16 @@ import pytest
 from tests.fakes.daemons.failing_provider_site import KEY, NAMES, Site, opened_faulty
 from tests.fakes.http.raw_http import Reply as Answer
 from tests.fakes.providers.model_requests import STREAMING, WHOLE, begun
-from tests.fakes.providers.questions import ANTHROPIC, COMPLETION, OLLAMA, RESPONSE, Question, failures, texts
+from tests.fakes.providers.questions import (
+    ANTHROPIC,
+    COMPLETION,
+    OLLAMA,
+    RESPONSE,
+    RESPONSES,
+    Question,
+    failures,
+    texts,
+)
 from tests.fakes.providers.upstream import CUT, SILENCE, Reply, anthropic_events, json_reply, ndjson, sse
 
 
@@ -31,6 +40,9 @@ ASKED = [
     *(pytest.param(*case, False, id=f"{name}, whole") for name, case in WHOLE.items()),
     *(pytest.param(*case, True, id=f"{name}, streamed") for name, case in STREAMING.items()),
 ]
+# Its clients know one word for all failures of a server.
+CODES = {RESPONSES: "server_error"}
+
 HTML = b"<!doctype html><html><b>x</b></html>"
 
 FAULTS: dict[str, tuple[Reply, int]] = {
@@ -57,8 +69,16 @@ FAULTS: dict[str, tuple[Reply, int]] = {
 }
 
 
-@pytest.mark.parametrize(("question", "model", "stream"), ASKED)
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    ("name", "question", "model", "stream"),
+    [
+        pytest.param(name, *asked.values, id=f"{name}-{asked.id}")
+        for name in FAULTS
+        for asked in ASKED
+        # The gateway asks such a site for chats from then on: see the last test.
+        if (name, asked.values[0]) != ("an HTML page", RESPONSE)
+    ],
+)
 def test_a_fault_before_the_first_byte_is_a_status(
     site: Site, name: str, question: Question, model: str, stream: bool
 ) -> None:
@@ -66,7 +86,7 @@ def test_a_fault_before_the_first_byte_is_a_status(
     # A kept connection that is cut at once is tried again on a new one.
     site.provider.script(fault, fault)
     provider = NAMES[model]
-    if name == "an HTML page" and question in (COMPLETION, RESPONSE):
+    if name == "an HTML page" and question is COMPLETION:
         # So a site answers that has no such endpoint.
         status = 404
     if name == "an unpaid bill" and question.dialect is ANTHROPIC:
@@ -136,7 +156,7 @@ def test_a_provider_that_falls_silent_is_given_up(site: Site) -> None:
             if question.dialect is ANTHROPIC:
                 assert final["error"]["type"] == "timeout_error"
             elif question.dialect is not OLLAMA:
-                assert final["error"]["code"] == "timeout"
+                assert final["error"]["code"] == CODES.get(question.dialect, "timeout")
 
 
 @pytest.mark.parametrize(("question", "model", "stream"), ASKED)
@@ -176,7 +196,7 @@ def test_a_fault_in_a_stream_is_an_event_and_its_end(
     if question.dialect is ANTHROPIC:
         assert final["error"]["type"] == "api_error"
     elif question.dialect is not OLLAMA:
-        assert final["error"]["code"] == "upstream_failed"
+        assert final["error"]["code"] == CODES.get(question.dialect, "upstream_failed")
     assert_clean(reply)
 
 
@@ -200,3 +220,17 @@ def test_an_error_of_the_provider_in_its_stream_is_passed_on(
     assert b"broke" in reply.body
     assert texts(question.dialect, reply) == "one"
     assert_clean(reply)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_site_without_responses_is_asked_for_chats(site: Site, stream: bool) -> None:
+    model = next(model for question, model in WHOLE.values() if question is RESPONSE)
+    fault, status = FAULTS["an HTML page"]
+    site.provider.script(fault, fault)
+    reply = site.ask(RESPONSE, model, stream=stream)
+    assert reply.status == status, reply
+    assert NAMES[model] in (RESPONSE.dialect.failure(reply.json) or "")
+    assert_clean(reply)
+    paths = [request.path.rpartition("/v1")[2] for request in site.provider.fake.requests]
+    # It is remembered what it lacks.
+    assert paths == (["/chat/completions"] if stream else ["/responses", "/chat/completions"])

@@ -73,6 +73,15 @@ def _openai_failure(value: Any) -> str | None:
     return str(value["detail"])
 
 
+def _responses_failure(value: Any) -> str | None:
+    """Find the sentence in an event of the Responses protocol, or in a body."""
+    if value.get("type") != "error":
+        return _openai_failure(value)
+    assert value.keys() >= {"sequence_number", "message", "code", "param", "error"}
+    assert value["error"]["message"] == value["message"]
+    return str(value["message"])
+
+
 def _anthropic_failure(value: Any) -> str | None:
     if value.get("type") != "error":
         assert "error" not in value
@@ -110,7 +119,7 @@ def _ollama_text(value: Any) -> str:
 
 EVENTS = "text/event-stream"
 OPENAI = Dialect("openai", _openai_frames, _openai_failure, _openai_text, EVENTS)
-RESPONSES = Dialect("responses", _named_frames, _openai_failure, _openai_text, EVENTS)
+RESPONSES = Dialect("responses", _named_frames, _responses_failure, _openai_text, EVENTS)
 ANTHROPIC = Dialect("anthropic", _named_frames, _anthropic_failure, _anthropic_text, EVENTS)
 OLLAMA = Dialect("ollama", _lines, _ollama_failure, _ollama_text, "application/x-ndjson")
 

@@ -14,12 +14,13 @@ from gatewayd.http.openapi import describe_routes
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.settings import load
 
-OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|responses|embeddings)$"
+OPENAI_WORK = r"/(chat/completions|completions|messages|message|count_tokens|embeddings|responses)$"
+RESPONSE_WORK = r"/responses/(compact|input_tokens)$"
 MEDIA_WORK = r"/(images/\w+|audio/\w+|moderations|rerank)$"
 RUNTIME_WORK = r"^/ollama/api/(generate|chat|embed|embeddings|show|pull|push|create)(/\{index.*)?$"
 UNKNOWN_WORK = r"^/ollama/api/\{path:"
 PROVIDER_TESTS = "^/(?:openai|ollama)/verify$"
-MODEL_WORK = f"{OPENAI_WORK}|{MEDIA_WORK}|{RUNTIME_WORK}|{UNKNOWN_WORK}|{PROVIDER_TESTS}"
+MODEL_WORK = f"{OPENAI_WORK}|{RESPONSE_WORK}|{MEDIA_WORK}|{RUNTIME_WORK}|{UNKNOWN_WORK}|{PROVIDER_TESTS}"
 
 
 @pytest.fixture

@@ -23,7 +23,9 @@ FILTER = Plugin(
 
 
 def test_a_function() -> None:
-    assert render_plugin(FILTER) == {
+    shown = render_plugin(FILTER)
+    assert len(shown.pop("revision")) == 32
+    assert shown == {
         "id": "shout",
         "user_id": "ann",
         "name": "Shout",

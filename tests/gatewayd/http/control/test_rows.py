@@ -6,6 +6,7 @@ from aiohttp import web
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Reply
 from gatewayctl.wire.endpoint import Endpoint, NoBody
+from gatewayd.http.control.batches import ControlBatchRoutes
 from gatewayd.http.control.rows import check_complete, serve
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
@@ -23,7 +24,9 @@ def complete() -> list[Route]:
 
 def test_each_endpoint_has_a_handler(control: Control) -> None:
     pipeline = Pipeline(control.catalog, NoFilters(), NoAttachments(), NoTools())
-    served = rows(control, pipeline)
+    # tests/blackbox/test_batches.py has batches on the socket of a daemon.
+    batches = ControlBatchRoutes.routes(ControlBatchRoutes.__new__(ControlBatchRoutes))
+    served = [*rows(control, pipeline), *batches]
     assert check_complete(served) == served
 
 
