@@ -165,19 +165,19 @@ def running(tmp_path_factory: pytest.TempPathFactory, model: Model, tools: Tools
 
 
 @pytest.mark.real("cc")
+def test_small_files_with_nothing_before_them_are_no_measurement(running: Running, tmp_path: Path) -> None:
+    large = write_large(tmp_path / "b", 1, 1, 1)
+    with pytest.raises(CannotRunError, match="done too early"):
+        measure_waiting(running, tmp_path, 1, 1.0, large)
+
+
+@pytest.mark.real("cc")
 def test_small_files_are_found_behind_large_ones(running: Running, tmp_path: Path) -> None:
     large = write_large(tmp_path / "b", 3, 100, 400)
     found = measure_waiting(running, tmp_path, 2, 0.0, large)
     assert found["queued"] == 3
     assert found["bytes"] > 400_000
     assert len(found["seconds"]) == 2
-
-
-@pytest.mark.real("cc")
-def test_small_files_with_nothing_before_them_are_no_measurement(running: Running, tmp_path: Path) -> None:
-    large = write_large(tmp_path / "b", 1, 1, 1)
-    with pytest.raises(CannotRunError, match="done too early"):
-        measure_waiting(running, tmp_path, 1, 1.0, large)
 
 
 @pytest.mark.real("cc")
