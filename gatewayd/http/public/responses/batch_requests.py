@@ -40,7 +40,7 @@ class ResponseBatchRequests:
         prepared.chat.request_id = request_id
         answer = await self._pipeline.run(prepared.chat, actor)
         stream = prepared.stream
-        stream.sources = answer.sources
+        stream.sources, stream.origin = answer.sources, answer.origin
         stream.feed_whole({} if answer.completion is None else answer.completion.body)
         stream.finish()
         is_stored = await self._conversion.keep(prepared, actor, request_id)

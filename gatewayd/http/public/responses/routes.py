@@ -251,7 +251,7 @@ class ResponseRoutes:
         if isinstance(answer, GatewayError):
             log_broken(request, answer)
             return RenderedAnswer(frames, frames.fail(answer))
-        prepared.stream.sources = answer.sources
+        prepared.stream.sources, prepared.stream.origin = answer.sources, answer.origin
         headers = reply_headers(answer, RouteDialect.OPENAI)
         if answer.chunks is not None:
             return RenderedAnswer(frames, b"", answer.chunks, headers, frames.end)

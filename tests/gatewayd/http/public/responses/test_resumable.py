@@ -1,11 +1,15 @@
 """Tests for resumable streams of the Responses protocol, converted and forwarded."""
 
+import json
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from gatewayd.completions.records import CompletionChunk
+from gatewayd.dialects.responses.sealed import SEAL_USE
+from gatewayd.encryption import TextCipher
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
@@ -34,8 +38,8 @@ async def door() -> AsyncIterator[Door]:
     await tasks.close()
 
 
-async def ask(door: Door, model: str) -> tuple[str, bytes]:
-    body = {"model": model, "input": "hi", "stream": True}
+async def ask(door: Door, model: str, **fields: Any) -> tuple[str, bytes]:
+    body = {"model": model, "input": "hi", "stream": True, **fields}
     reply = await door.client.post(PATH, json=body, headers={**bearer("admin"), **RESUMABLE})
     assert reply.status == 200, await reply.text()
     return reply.headers["X-Gateway-Stream-Id"], await reply.read()
@@ -58,6 +62,23 @@ async def test_converted_response_joins_after_each_event_and_is_stored(door: Doo
         assert data.endswith(b"\n\n".join(frames[after:]) + b"\n\n")
         assert await resume(door, stream_id, after) == b"\n\n".join(frames[after:]) + b"\n\n"
     assert (await door.get(f"/{final['id']}"))[1]["output"] == final["output"]
+
+
+async def test_reasoning_of_a_converted_response_names_its_origin(door: Door) -> None:
+    door.pipe.script = lambda _: [
+        CompletionChunk(events=[{"choices": [{"index": 0, "delta": delta}]}])
+        for delta in ({"reasoning_content": "hm"}, {"content": "a"})
+    ]
+    include = ["reasoning.encrypted_content"]
+    plain = (await door.stream("pipe", include=include))[-1]["response"]
+    _, data = await ask(door, "pipe", include=include)
+    origins = []
+    for response in (plain, check(parse(ID.sub(b"", data)))):
+        [item] = [each for each in response["output"] if each["type"] == "reasoning"]
+        sealed = TextCipher(b"secret", SEAL_USE).decrypt(item["encrypted_content"])
+        origins.append(json.loads(sealed)["content"].get("origin"))
+    assert origins[0]
+    assert origins[0] == origins[1]
 
 
 async def test_failure_of_a_converted_response_is_its_last_event_again(door: Door) -> None:
