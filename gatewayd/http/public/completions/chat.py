@@ -93,7 +93,8 @@ class ChatRoutes:
     async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
         """Answer with a stream that can be resumed, or with the reply of an earlier request of the same
         key."""
-        wanted = await repeatable.read(request, "chat completion", self._body_limit)
+        what = f"chat completion {request.match_info.get('id', '')}".rstrip()
+        wanted = await repeatable.read(request, what, self._body_limit)
         chat = _parsed(request, wanted.value)
         caller = actor(request)
         if chat.stream and not chat.options.get("session_id"):

@@ -330,6 +330,19 @@ async def test_same_key_in_two_protocols_is_another_request() -> None:
         assert (reply.status, (await reply.json())["type"]) == (422, "error")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_same_key_for_another_deployment_is_another_request(stream: bool) -> None:
+    async with world_of() as world:
+        headers = {"Idempotency-Key": "k"}
+        path = "/openai/deployments/{}/chat/completions"
+        first = await world.ask(path.format("m"), headers=headers, stream=stream)
+        assert first.status == 200
+        for path_of_other in (path.format("other"), CHAT):
+            reply = await world.ask(path_of_other, headers=headers, stream=stream)
+            assert (reply.status, (await reply.json())["error"]["code"]) == (422, "idempotency_key_reused")
+        assert len(world.source.asked) == 1
+
+
 async def test_repeated_request_follows_the_stream_of_the_first_one_whose_client_left() -> None:
     source = GatedSource()
     source.gate = asyncio.Event()
