@@ -5,11 +5,16 @@ from typing import Any, Final
 
 from gatewayd.pipeline.responses.archive import ArchiveBounds, StoredResponse
 from gatewayd.storage.engine.failures import translate_errors
-from gatewayd.storage.engine.fields import decode_large, encode_large_sanitised, fits_columns
+from gatewayd.storage.engine.fields import (
+    decode_large,
+    encode_large_sanitised,
+    fits_columns,
+)
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import insert_unless_present
 from gatewayd.storage.tables.responses import StoredResponseRow
+from gatewayd.time_slices import SLICE_CHARACTERS, LoopPacer
 
 COLUMNS: Final = (
     "id, user_id, previous_id, model, source, response, input, events, size, created_at, expires_at"
@@ -110,10 +115,21 @@ async def _columns_of(response: StoredResponse) -> dict[str, Any]:
         "model": response.model,
         "source": response.source,
         **texts,
-        "size": sum(map(len, texts.values())),
+        "size": sum([await _bytes_of(text) for text in texts.values()]),
         "created_at": response.created_at,
         "expires_at": response.expires_at,
     }
+
+
+async def _bytes_of(text: str) -> int:
+    """Return the size of a text in UTF-8, without blocking the event loop."""
+    if text.isascii():
+        return len(text)
+    pace, size = LoopPacer(), 0
+    for start in range(0, len(text), SLICE_CHARACTERS):
+        size += len(text[start : start + SLICE_CHARACTERS].encode())
+        await pace.turn()
+    return size
 
 
 async def _response_of(row: Mapping[str, Any]) -> StoredResponse:

@@ -109,3 +109,10 @@ async def test_the_oldest_of_a_user_give_way(store: StoredResponses) -> None:
     assert await store.find("r2") is None
     assert not await store.add(response("r5", 5, input=["x" * 300]), small)
     assert await store.find("r4") is not None
+
+
+async def test_the_bound_of_a_user_is_in_bytes(store: StoredResponses) -> None:
+    small = replace(BOUNDS, user_bytes=300)
+    assert await store.add(response("r1", input=["x" * 100]), small)
+    assert not await store.add(response("r2", 2, input=["\u6f22" * 100]), small)
+    assert await store.find("r1") is not None
