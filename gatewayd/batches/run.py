@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import orjson
+
 from gatewayd import ids
 from gatewayd.batches.interfaces import BatchActors, ErrorRenderer, RequestRunner
 from gatewayd.batches.lines import BatchLine, parse_line, read_lines, render_answer
@@ -114,9 +116,18 @@ class BatchRun:
                     await self._pause(min(busy.seconds or 2.0**attempts, MAX_PAUSE_SECONDS))
                     continue
                 answer = busy.answer
-            result = await asyncio.to_thread(render_answer, self.batch, line, answer)
-            return FinishedLine(number, answer.is_success, result)
+            return await self._rendered(number, line, answer)
         return None
+
+    async def _rendered(self, number: int, line: BatchLine, answer: LineAnswer) -> FinishedLine:
+        """Return the record of an answer; that of a plugin may be no JSON, which is a failure of its line."""
+        try:
+            result = await asyncio.to_thread(render_answer, self.batch, line, answer)
+        except orjson.JSONEncodeError as error:
+            reason = f"cannot use the answer of the model: {error}"
+            answer = self._failure(GatewayError(ErrorKind.UPSTREAM_FAILED, reason), answer.request_id)
+            result = await asyncio.to_thread(render_answer, self.batch, line, answer)
+        return FinishedLine(number, answer.is_success, result)
 
     async def _run(self, line: BatchLine) -> LineAnswer:
         """Return the answer to a line, which may be a failure; raise _BusyError for one that may pass."""

@@ -170,6 +170,17 @@ async def test_the_answers_of_a_batch_have_a_bound(trial: Trial, monkeypatch: py
     assert outcomes(run) == {1: True, **dict.fromkeys(range(2, 7), False)}
 
 
+@pytest.mark.parametrize("answer", ["\ud800", 2**70, object()])
+async def test_an_answer_that_is_no_json_fails_its_line_alone(trial: Trial, answer: object) -> None:
+    async def run_line(batch: Batch, body: Body, actor: Actor, request_id: str) -> Any:
+        return {"n": answer if body["n"] == 2 else 0}
+
+    trial.runner.run = run_line  # type: ignore[method-assign]
+    run = trial.make()
+    await run.run()
+    assert outcomes(run) == {number: number != 2 for number in range(1, 7)}
+
+
 async def test_a_fault_of_the_gateway_is_raised(trial: Trial) -> None:
     def fail(number: int) -> None:
         raise ZeroDivisionError
