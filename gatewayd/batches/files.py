@@ -59,6 +59,11 @@ class BatchFiles:
         Raises invalid_request for another purpose than batch, too_large, and conflict if the user has too
         many files.
         """
+        await self.check_room(user_id)
+        return await self._store(user_id, name, stream, MAX_FILE_BYTES, lambda: _checked(wishes()))
+
+    async def check_room(self, user_id: str) -> None:
+        """Raise conflict if a user has too many files, or too many bytes in them."""
         count, size = await self._rows.usage(user_id)
         if count >= MAX_USER_FILES or size >= MAX_USER_BYTES:
             raise GatewayError(
@@ -66,10 +71,13 @@ class BatchFiles:
                 f"cannot store the file: you have {count} files of {size} bytes; delete some of them",
                 code="too_many_files",
             )
-        return await self._store(user_id, name, stream, MAX_FILE_BYTES, lambda: _checked(wishes()))
 
     async def write(self, user_id: str, name: str, stream: AsyncIterator[bytes]) -> BatchFile:
-        """Store results of the gateway."""
+        """Store results of the gateway in place of those that a stopped attempt left under this name."""
+        former = await self._rows.named(user_id, OUTPUT_PURPOSE, name)
+        if former:
+            await self._rows.remove(former)
+            await self._blobs.remove(former)
         return await self._store(user_id, name, stream, 0, lambda: FileWishes(OUTPUT_PURPOSE))
 
     async def _store(

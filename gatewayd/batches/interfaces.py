@@ -77,6 +77,10 @@ class BatchFileStore(Protocol):
         """Return the number of files of a user, and of their bytes."""
         ...
 
+    async def named(self, user_id: str, purpose: str, name: str) -> Sequence[str]:
+        """Return ids of the files of a user with a purpose and a name."""
+        ...
+
     async def remove(self, file_ids: Iterable[str]) -> None:
         """Delete files."""
         ...

@@ -6,7 +6,7 @@ of the result. A half record at the end, of a killed daemon, is removed: its lin
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,3 +102,11 @@ class ProgressFile:
                     return
                 end += len(raw)
                 yield FinishedLine(int(number), rest[:1] == b"1", rest[2:-1]), end
+
+
+def remove_others(folder: Path, kept: Collection[str]) -> int:
+    """Delete the progress files of all but these batches; return how many."""
+    gone = [path for path in folder.iterdir() if path.name not in kept] if folder.exists() else []
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return len(gone)

@@ -47,7 +47,7 @@ class Batches:
         self, actor: Actor, input_file_id: str, endpoint: str, window: str, metadata: Any = None
     ) -> Batch:
         """Create a batch of the OpenAI dialect; raises invalid_request, not_found for the file, and conflict
-        if the user has too many unfinished batches."""
+        if the user has too many unfinished batches or files."""
         if endpoint not in ENDPOINTS:
             raise invalid(
                 f"cannot accept endpoint {shorten(endpoint)!r}: batches run {', '.join(ENDPOINTS)}",
@@ -59,6 +59,8 @@ class Batches:
         file = await self.files.get(actor.user_id, input_file_id)
         if file.purpose != INPUT_PURPOSE:
             raise invalid("cannot accept input_file_id: its purpose is not batch", param="input_file_id")
+        # The results are files, too.
+        await self.files.check_room(actor.user_id)
         batch = self._new(actor, BatchDialect.OPENAI, endpoint, file, _metadata(metadata))
         return await self._add(batch)
 
@@ -67,8 +69,16 @@ class Batches:
         await self._check_room(actor.user_id)
         wishes = FileWishes(INPUT_PURPOSE)
         file = await self.files.upload(actor.user_id, "requests.jsonl", lines, lambda: wishes)
-        batch = self._new(actor, BatchDialect.ANTHROPIC, MESSAGES_ENDPOINT, file, {}, total)
-        return await self._add(batch)
+        is_added = False
+        try:
+            batch = await self._add(
+                self._new(actor, BatchDialect.ANTHROPIC, MESSAGES_ENDPOINT, file, {}, total)
+            )
+            is_added = True
+        finally:
+            if not is_added:
+                await self.files.remove(file)
+        return batch
 
     async def get(self, actor: Actor, batch_id: str, dialect: BatchDialect) -> Batch:
         """Return a batch of the caller; raises not_found for any other."""

@@ -16,7 +16,7 @@ from gatewayd import ids
 from gatewayd.batches.files import BatchFiles
 from gatewayd.batches.interfaces import BatchStore
 from gatewayd.batches.lines import check_input, parse_line, read_lines, render_unfinished
-from gatewayd.batches.progress_file import ProgressFile
+from gatewayd.batches.progress_file import ProgressFile, remove_others
 from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchStatus
 from gatewayd.batches.run import BatchRun, LineServices
 from gatewayd.errors import GatewayError, full_message
@@ -82,6 +82,7 @@ class BatchWorker:
 
     async def work(self) -> None:
         """Start batches as they come, for ever."""
+        await self.sweep()
         while True:
             self._wake.clear()
             try:
@@ -93,6 +94,15 @@ class BatchWorker:
                     await self._wake.wait()
             except TimeoutError:
                 continue
+
+    async def sweep(self) -> None:
+        """Delete the answers of batches that were deleted while the daemon was away; call before the first
+        start."""
+        try:
+            kept = {batch.id for batch in await self._batches.unfinished()}
+            await asyncio.to_thread(remove_others, self._folder, kept)
+        except (GatewayError, OSError) as error:
+            log.warning("cannot delete the answers of former batches: %s", full_message(error))
 
     async def start_waiting(self) -> None:
         """Start the batches that wait: first those of users with the fewest running ones."""
@@ -132,6 +142,7 @@ class BatchWorker:
         if self._crashes[batch.id] > MAX_CRASHES:
             log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
             await self._end(batch, BatchStatus.FAILED, errors=[_fault("internal", "the batch cannot be run")])
+            await asyncio.to_thread(ProgressFile(self._folder / batch.id).remove)
             return
         if batch.status is BatchStatus.VALIDATING:
             checked = await self._checked(batch)

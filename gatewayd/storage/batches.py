@@ -138,6 +138,12 @@ class TortoiseBatchFiles:
             )
         return int(row["files"]), int(row["bytes"])
 
+    async def named(self, user_id: str, purpose: str, name: str) -> Sequence[str]:
+        """Return ids of the files of a user with a purpose and a name."""
+        with translate_errors("list files"):
+            rows = await BatchFileRow.filter(user_id=user_id, purpose=purpose, name=name)
+        return [row.id for row in rows]
+
     async def remove(self, file_ids: Iterable[str]) -> None:
         """Delete files."""
         async with write_transaction("delete files"):

@@ -55,6 +55,10 @@ class MemoryFiles:
     async def usage(self, user_id: str) -> tuple[int, int]:
         return 0, 0
 
+    async def named(self, user_id: str, purpose: str, name: str) -> Sequence[str]:
+        wanted = (user_id, purpose, name)
+        return [each.id for each in self.rows.values() if (each.user_id, each.purpose, each.name) == wanted]
+
     async def remove(self, file_ids: Iterable[str]) -> None:
         for file_id in file_ids:
             self.rows.pop(file_id, None)
@@ -177,6 +181,7 @@ async def test_a_batch_that_crashes_is_given_up(site: Site) -> None:
     assert done is not None
     assert (done.status, done.errors[0]["code"]) == (BatchStatus.FAILED, "internal")
     assert 0 < site.asked <= 2 * MAX_CRASHES
+    assert list((site.folder / "progress").iterdir()) == []
 
 
 async def test_a_batch_of_a_deleted_user_leaves_nothing(site: Site) -> None:
@@ -216,3 +221,38 @@ async def test_a_batch_waits_for_disk_and_database(
     done = await site.finish()
     assert done is not None
     assert (done.status, done.completed, failures) == (BatchStatus.COMPLETED, 3, [])
+
+
+async def test_an_end_that_is_not_stored_leaves_one_file_of_results(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that is killed at this moment leaves the same."""
+    monkeypatch.setattr(worker_module, "PAUSE_SECONDS", 0.001)
+    failures = [GatewayError(ErrorKind.UNAVAILABLE, "cannot write")] * 2
+    change = site.batches.change
+
+    async def fail(batch_id: str, states: Collection[BatchStatus], **columns: Any) -> bool:
+        if failures and "ended_at" in columns:
+            raise failures.pop()
+        return await change(batch_id, states, **columns)
+
+    monkeypatch.setattr(site.batches, "change", fail)
+    await site.add()
+    done = await site.finish()
+    assert done is not None
+    assert failures == []
+    results = [file.id for file in site.rows.rows.values() if file.purpose == "batch_output"]
+    assert results == [done.output_file_id]
+    stored = [path for path in (site.folder / "files").rglob("file-*") if path.is_file()]
+    assert len(stored) == 2
+
+
+async def test_answers_of_batches_that_are_gone_are_deleted_at_the_start(site: Site) -> None:
+    await site.worker.sweep()
+    progress = site.folder / "progress"
+    progress.mkdir()
+    for name in ("b", "gone"):
+        (progress / name).write_bytes(b"")
+    await site.add()
+    await site.worker.sweep()
+    assert [path.name for path in progress.iterdir()] == ["b"]

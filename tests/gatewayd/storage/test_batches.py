@@ -74,6 +74,8 @@ async def test_files(stored: Chatting) -> None:
     assert [each.id for each in await store.list("u1", None, after="file-2", limit=9)] == ["file-1"]
     assert await store.usage("u1") == (2, 2**33 + 1)
     assert await store.usage("u9") == (0, 0)
+    assert await store.named("u1", "batch_output", "a.jsonl") == ["file-2"]
+    assert await store.named("u2", "batch_output", "a.jsonl") == []
     assert sorted([file_id async for file_id in store.ids()]) == ["file-1", "file-2", "file-3"]
     await batches.add(FULL)
     assert sorted(await store.expired(9, 9)) == ["file-2", "file-3"]

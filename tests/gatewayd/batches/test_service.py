@@ -1,0 +1,112 @@
+"""Tests for gatewayd.batches.service, over stores in memory."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.accounts.records import Actor
+from gatewayd.batches import files as files_module
+from gatewayd.batches.files import BatchFiles, FileWishes
+from gatewayd.batches.records import Batch, BatchFile
+from gatewayd.batches.service import Batches
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.blobs import LocalBlobs
+from tests.fakes.providers.models import make_actor
+
+ACTOR = make_actor("u1")
+
+
+class MemoryBatches:
+    """A `BatchStore` of what the creation of batches asks for."""
+
+    def __init__(self) -> None:
+        self.rows: list[Batch] = []
+
+    async def add(self, batch: Batch) -> None:
+        self.rows.append(batch)
+
+    async def count_unfinished(self, user_id: str) -> int:
+        return len(self.rows)
+
+
+class MemoryFiles:
+    """A `BatchFileStore` of what the creation of batches asks for."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, BatchFile] = {}
+        self.results = 0
+
+    async def add(self, file: BatchFile) -> None:
+        self.rows[file.id] = file
+
+    async def find(self, file_id: str) -> BatchFile | None:
+        return self.rows.get(file_id)
+
+    async def usage(self, user_id: str) -> tuple[int, int]:
+        return len(self.rows), self.results
+
+    async def remove(self, file_ids: Collection[str]) -> None:
+        for file_id in file_ids:
+            self.rows.pop(file_id, None)
+
+
+class Site:
+    """The service, its stores, and the worker and the rights that it asks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rows, self.batches = MemoryFiles(), MemoryBatches()
+        self.files = BatchFiles(self.rows, LocalBlobs(folder))  # type: ignore[arg-type]
+        self.service = Batches(self.batches, self.files, self, self)  # type: ignore[arg-type]
+        self.refusal: GatewayError | None = None
+
+    def wake(self) -> None:
+        """Begin nothing."""
+
+    async def of(self, batch: Batch) -> Actor:
+        if self.refusal is not None:
+            raise self.refusal
+        return ACTOR
+
+    def stored(self) -> Sequence[Path]:
+        return [path for path in self.folder.rglob("file-*") if path.is_file()]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+async def lines() -> AsyncIterator[bytes]:
+    yield b"{}\n"
+
+
+async def test_a_refused_batch_of_messages_leaves_no_file(site: Site) -> None:
+    site.refusal = GatewayError(ErrorKind.FORBIDDEN, "cannot use the key here")
+    with pytest.raises(GatewayError, match="cannot use the key"):
+        await site.service.create_messages(ACTOR, lines(), 1)
+    assert (site.rows.rows, site.stored(), site.batches.rows) == ({}, [], [])
+    site.refusal = None
+    batch = await site.service.create_messages(ACTOR, lines(), 1)
+    assert list(site.rows.rows) == [batch.input_file_id]
+
+
+async def test_no_batch_begins_while_results_fill_the_room_of_the_user(site: Site) -> None:
+    """One file of requests may have any number of results."""
+    file = await site.files.upload("u1", "a", lines(), lambda: FileWishes("batch"))
+    asked: Any = (ACTOR, file.id, "/v1/embeddings", "24h")
+    assert (await site.service.create(*asked)).input_file_id == file.id
+    site.rows.results = files_module.MAX_USER_BYTES
+    with pytest.raises(GatewayError) as refused:
+        await site.service.create(*asked)
+    assert refused.value.code == "too_many_files"
+    assert len(site.batches.rows) == 1
+
+
+async def test_a_file_of_another_user_is_not_found(site: Site) -> None:
+    file = await site.files.upload("u2", "a", lines(), lambda: FileWishes("batch"))
+    with pytest.raises(GatewayError) as refused:
+        await site.service.create(ACTOR, file.id, "/v1/embeddings", "24h")
+    assert refused.value.kind is ErrorKind.NOT_FOUND
