@@ -91,16 +91,22 @@ class ResponseConversion:
     async def resolved(self, items: Sequence[Any], actor: Actor, *, keeps_foreign: bool = False) -> list[Any]:
         """Return items with the stored ones in place of references to them; raises not_found.
 
-        With `keeps_foreign` references to items of a provider stay.
+        With `keeps_foreign` references to items of a provider stay. Raises invalid_request for two references
+        to one stored item, as OpenAI does: many to a large one would make a request of any size.
         """
         if not any(_is_reference(item) for item in items):
             return list(items)
+        named: set[str] = set()
         known: dict[str, dict[str, Body]] = {}
         made: list[Any] = []
         pace = LoopPacer()
         for index, item in enumerate(items):
             if _is_reference(item) and not (keeps_foreign and response_id_of(item.get("id")) is None):
-                made.append(await self._referenced(item.get("id"), f"input[{index}]", actor, known))
+                found = await self._referenced(item.get("id"), f"input[{index}]", actor, known)
+                if found["id"] in named:
+                    raise _repeated(found["id"], f"input[{index}]")
+                named.add(found["id"])
+                made.append(found)
             else:
                 made.append(item)
             await pace.turn()
@@ -162,3 +168,7 @@ def _is_reference(item: object) -> bool:
     known = as_mapping(item)
     kind = known.get("type")
     return kind == "item_reference" or (not kind and "id" in known and "role" not in known)
+
+
+def _repeated(item_id: str, where: str) -> GatewayError:
+    return invalid(f"cannot accept {where}: the input names item {shorten(item_id)!r} twice", param=where)

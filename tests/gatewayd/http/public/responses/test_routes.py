@@ -217,6 +217,16 @@ async def test_items_by_reference(door: Door) -> None:
         assert status == 404, refusal
 
 
+@pytest.mark.parametrize("model", ["pipe", "acme.m"])
+async def test_an_item_is_named_once(door: Door, model: str) -> None:
+    """A small request would become one of any size."""
+    first = await door.ask("pipe")
+    reference = {"type": "item_reference", "id": first["output"][0]["id"]}
+    status, refusal = await door.post({"model": model, "input": [reference, {"id": reference["id"]}]})
+    assert (status, refusal["error"]["param"]) == (400, "input[1]")
+    assert len(door.pipe.asked) == 1
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_conversation_that_is_not_there(door: Door, streamed: bool) -> None:
     first = await door.ask("pipe")
