@@ -1,5 +1,6 @@
 """Lines of batches: checks of input files, and the lines of results."""
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ import orjson
 from gatewayd.batches.records import Batch, BatchDialect, BatchStatus, LineAnswer
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, invalid, shorten
-from gatewayd.json_decoder import LARGE_LIMITS, decode_light
+from gatewayd.json_decoder import LARGE_LIMITS, decode, decode_light, is_light
 
 MAX_LINES: Final = 50_000
 """Maximum number of requests of a batch, as at OpenAI."""
@@ -47,11 +48,14 @@ class BatchLine:
 
 
 def parse_line(raw: bytes, batch: Batch) -> BatchLine:
-    """Return the request of a line of the input file; raise invalid_request with the name of a bad field."""
+    """Return the request of a line of the input file; raise invalid_request with the name of a bad field.
+
+    Runs in a thread, in which a large line has an event loop of its own.
+    """
     if len(raw) > MAX_LINE_BYTES:
         raise invalid(f"cannot read the line: it is over {MAX_LINE_BYTES} bytes", code="line_too_large")
     try:
-        value = decode_light(raw, LARGE_LIMITS)
+        value = _decoded(raw)
     except GatewayError as error:
         raise invalid(f"cannot read the line: {error.message}", code="invalid_json_line") from error
     if not isinstance(value, dict):
@@ -59,6 +63,13 @@ def parse_line(raw: bytes, batch: Batch) -> BatchLine:
     if batch.dialect is BatchDialect.ANTHROPIC:
         return parse_message_request(value)
     return _parse_openai(value, batch.endpoint)
+
+
+def _decoded(raw: bytes) -> Any:
+    if is_light(raw):
+        return decode_light(raw, LARGE_LIMITS)
+    # The decoder at once holds the interpreter for seconds, from a thread as well, and has no limits.
+    return asyncio.run(decode(raw, LARGE_LIMITS))
 
 
 def parse_message_request(value: Mapping[str, Any]) -> BatchLine:

@@ -94,3 +94,15 @@ def test_results_have_the_form_of_their_protocol() -> None:
     assert (late["response"], late["error"]["code"]) == (None, "batch_expired")
     for status, word in ((BatchStatus.EXPIRED, "expired"), (BatchStatus.CANCELLED, "canceled")):
         assert json.loads(render_unfinished(MESSAGES, "c", status, 7))["result"] == {"type": word}
+
+
+@pytest.mark.parametrize(
+    ("member", "code"), [(b"[],", "invalid_json_line"), (b"1,", "invalid_json_line"), (b'"{[,]}",', None)]
+)
+def test_a_large_line_has_the_limits_of_a_body(tmp_path: Path, member: bytes, code: str | None) -> None:
+    """Millions of lists in one line stopped the gateway for seconds."""
+    head = b'{"custom_id":"a","method":"POST","url":"/v1/embeddings","body":{"input":['
+    path = tmp_path / "input"
+    path.write_bytes(head + member * (600_000 if code else 100_000) + b'""]}}')
+    found = [fault["code"] for fault in check_input(path, BATCH).errors]
+    assert found == ([] if code is None else [code])
