@@ -269,7 +269,7 @@ def test_dialogs_of_plugins_run_nothing(guarded: Page, site: Site) -> None:
     asked = [
         {"call": {"type": "confirmation", "data": {"title": texts[0], "message": texts[1]}}},
         {"call": {"type": "input", "data": field}},
-        {"call": {"type": "input", "data": {**field, "type": "password"}}},
+        {"call": {"type": "input", "data": {**field, "type": "password", "title": f"Secret {texts[2]}"}}},
     ]
     told = [
         {"emit": {"type": "notification", "data": {"type": kind, "content": text}}}
