@@ -25,6 +25,8 @@ MAX_LIFE_SECONDS: Final = 30 * 24 * 3600
 """Bounds of the time for which a file is kept; without a wish it is the longest."""
 
 MAX_EXPIRED_AT_ONCE: Final = 500
+ORPHAN_SECONDS: Final = 3600
+"""Age at which bytes without a row belong to no upload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +130,13 @@ class BatchFiles:
         await self._blobs.remove([file.id])
 
     async def prune(self) -> int:
-        """Delete the files that have expired; return how many."""
+        """Delete expired files, and the bytes of those that went with their user; return how many."""
         found = await self._rows.expired(self._clock(), MAX_EXPIRED_AT_ONCE)
         if found:
             await self._rows.remove(found)
             await self._blobs.remove(found)
-        return len(found)
+        swept = await self._blobs.sweep_old(self._rows.ids(), self._clock() - ORPHAN_SECONDS)
+        return len(found) + swept
 
 
 def _checked(wishes: FileWishes) -> FileWishes:

@@ -76,6 +76,20 @@ class LocalBlobs:
         await _in_thread(lambda: _unlink(leftovers))
         return len(leftovers)
 
+    async def sweep_old(self, known: AsyncIterator[str], before: int) -> int:
+        """Delete the blobs from before a time that belong to none of the known files; return how many.
+
+        At any time, if the row of an upload follows its blob earlier than that.
+        """
+        stored = await _in_thread(self._stored)
+        found = await _in_thread(
+            lambda: {name: path for name, path in stored.items() if _is_older(path, before)}
+        )
+        async for file_id in known:
+            found.pop(file_id, None)
+        await _in_thread(lambda: _unlink(found.values()))
+        return len(found)
+
     async def _fill(self, sink: "_Sink", stream: AsyncIterator[bytes], limit: int) -> None:
         buffer = bytearray()
         size = 0
@@ -176,6 +190,13 @@ def _entries(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except FileNotFoundError:
         return []
+
+
+def _is_older(path: Path, before: int) -> bool:
+    try:
+        return path.stat().st_mtime < before
+    except FileNotFoundError:
+        return False
 
 
 def _unlink(paths: Iterable[Path]) -> None:

@@ -1,5 +1,6 @@
 """Tests for gatewayd.batches.service, over stores in memory."""
 
+import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,13 @@ class MemoryFiles:
 
     async def usage(self, user_id: str) -> tuple[int, int]:
         return len(self.rows), self.results
+
+    async def expired(self, now: int, most: int) -> Sequence[str]:
+        return []
+
+    async def ids(self) -> AsyncIterator[str]:
+        for file_id in self.rows:
+            yield file_id
 
     async def remove(self, file_ids: Collection[str]) -> None:
         for file_id in file_ids:
@@ -110,3 +118,13 @@ async def test_a_file_of_another_user_is_not_found(site: Site) -> None:
     with pytest.raises(GatewayError) as refused:
         await site.service.create(ACTOR, file.id, "/v1/embeddings", "24h")
     assert refused.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_the_bytes_of_a_deleted_user_go_without_a_restart(site: Site) -> None:
+    for user_id in ("u1", "u2"):
+        await site.files.upload(user_id, "a", lines(), lambda: FileWishes("batch"))
+    for path in site.stored():
+        os.utime(path, (1, 1))
+    site.rows.rows = {file.id: file for file in site.rows.rows.values() if file.user_id == "u2"}
+    assert await site.files.prune() == 1
+    assert [path.name for path in site.stored()] == list(site.rows.rows)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -116,6 +117,17 @@ async def test_the_sweep_takes_what_nobody_knows(tmp_path: Path, blobs: LocalBlo
     (tmp_path / "files/incoming/half").write_bytes(b"ha")
     assert await blobs.sweep(stream_of("b2", "gone")) == 3
     assert left(tmp_path) == ["files/b2/b2"]
+
+
+async def test_a_sweep_at_any_time_takes_what_is_old(tmp_path: Path, blobs: LocalBlobs) -> None:
+    assert await blobs.sweep_old(stream_of(), 2) == 0
+    for file_id in ("a1", "b2", "c1"):
+        await blobs.receive(file_id, stream(b"data"), 0)
+    (tmp_path / "files/incoming/half").write_bytes(b"ha")
+    for path in (blobs.path("a1"), blobs.path("b2"), tmp_path / "files/incoming/half"):
+        os.utime(path, (1, 1))
+    assert await blobs.sweep_old(stream_of("b2"), 2) == 1
+    assert sorted(left(tmp_path)) == ["files/b2/b2", "files/c1/c1", "files/incoming/half"]
 
 
 async def stream_of(*file_ids: str) -> AsyncIterator[str]:
