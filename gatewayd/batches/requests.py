@@ -15,6 +15,7 @@ from gatewayd.dialects import embeddings, openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.json_decoder import JsonLimits, decode
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.media.endpoints import IMAGE_GENERATION, MODERATION, MediaEndpoint
@@ -22,9 +23,15 @@ from gatewayd.pipeline.media.service import MediaService
 from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer
+from gatewayd.text import MAX_ANSWER_DEPTH
 
 MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
 """Maximum number of bytes of the answer to one request."""
+
+ANSWER_LIMITS: Final = JsonLimits(
+    containers=500_000, values=5_000_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False
+)
+"""Limits of the answer to one request, those of any whole answer."""
 
 MEDIA: Final[dict[str, MediaEndpoint]] = {
     f"/v1{endpoint.path}": endpoint for endpoint in (IMAGE_GENERATION, MODERATION)
@@ -103,9 +110,9 @@ async def read_answer(answer: ForwardedAnswer) -> Any:
             if len(data) > MAX_ANSWER_BYTES:
                 raise _unusable(f"it is over {MAX_ANSWER_BYTES} bytes")
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise _unusable("it is not JSON") from error
+        return await decode(data, ANSWER_LIMITS)
+    except GatewayError as error:
+        raise _unusable(error.message) from error
 
 
 def _unusable(reason: str) -> GatewayError:
