@@ -10,6 +10,7 @@ from tests.page.browser import ChromiumMissingError, running_browser
 from tests.page.site import opened_site
 
 
+@pytest.mark.long
 def test_everything_is_measured(tmp_path: Path) -> None:
     try:
         with opened_site(tmp_path, plugins={"stream": STREAM}) as site, running_browser() as browser:

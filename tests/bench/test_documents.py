@@ -114,6 +114,7 @@ def test_unknown_suites_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert arguments(["start", "many"]).suite == ["start", "many"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 def test_searches_are_measured(engine: str, tmp_path: Path, model: Model) -> None:
     with prepared(tmp_path / "a", model, engine, [600, 30]) as site:
@@ -128,11 +129,13 @@ def test_searches_are_measured(engine: str, tmp_path: Path, model: Model) -> Non
             assert [len(row["first"]) for row in rows] == [3, 3]
 
 
+@pytest.mark.long
 def test_many_collections_are_compared_with_one(tmp_path: Path, model: Model) -> None:
     found = measure_many(tmp_path, model, SQLITE, 3, 4)
     assert len(found["many"]) == len(found["one"]) == 3
 
 
+@pytest.mark.long
 def test_ingestion_is_compared_with_the_same_work_alone(tmp_path: Path, model: Model) -> None:
     options = argparse.Namespace(rounds=2, scale=0.1)
     run = Run(options, tmp_path)
@@ -164,6 +167,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, model: Model, tools: Tools
         yield started
 
 
+@pytest.mark.long
 @pytest.mark.real("cc")
 def test_small_files_with_nothing_before_them_are_no_measurement(running: Running, tmp_path: Path) -> None:
     large = write_large(tmp_path / "b", 1, 1, 1)
@@ -171,6 +175,7 @@ def test_small_files_with_nothing_before_them_are_no_measurement(running: Runnin
         measure_waiting(running, tmp_path, 1, 1.0, large)
 
 
+@pytest.mark.long
 @pytest.mark.real("cc")
 def test_small_files_are_found_behind_large_ones(running: Running, tmp_path: Path) -> None:
     large = write_large(tmp_path / "b", 3, 100, 400)
@@ -180,6 +185,7 @@ def test_small_files_are_found_behind_large_ones(running: Running, tmp_path: Pat
     assert len(found["seconds"]) == 2
 
 
+@pytest.mark.long
 @pytest.mark.real("cc")
 def test_memory_is_told_of_each_process(running: Running, tmp_path: Path) -> None:
     found = measure_memory(running, tmp_path / "b", pages=40)
@@ -188,6 +194,7 @@ def test_memory_is_told_of_each_process(running: Running, tmp_path: Path) -> Non
     assert all(found["most"][kind] >= size for kind, size in found["after"].items())
 
 
+@pytest.mark.long
 @pytest.mark.real("cc")
 def test_chats_are_measured_idle_and_while_ingesting(running: Running, tools: Tools, tmp_path: Path) -> None:
     [row] = measure_load(running, tools, tmp_path / "b", 1, 0.6)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.bench.documents_quality import measure_quality, rank
 from tests.bench.documents_questions import NAMES_OF_SETTINGS, QUESTION, examined, sections
 from tests.bench.documents_site import made_model, prepared
@@ -79,6 +81,7 @@ def test_the_place_of_an_answer_is_that_of_the_first_passage_with_a_part_of_it()
     assert rank(question, answer) == 3
 
 
+@pytest.mark.long
 def test_each_way_of_searching_is_marked(tmp_path: Path) -> None:
     model = made_model(tmp_path / "model", passages=2)
     with prepared(tmp_path / "site", model) as site, site.running() as running:

@@ -3,9 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.bench.live import LIMITS, Size, measure, results_table, running
 
 
+@pytest.mark.long
 def test_everything_is_measured(tmp_path: Path) -> None:
     size = Size(seconds=0.2, streams=20, listeners=10, messages=30, repeats=3)
     with running(tmp_path) as site:

@@ -28,6 +28,7 @@ def test_the_table_says_what_was_missed() -> None:
     assert [row.split("|")[1].strip() for row in rows if "MISSED" in row] == ["POST user"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_request_is_answered(engine: str, tmp_path: Path) -> None:
     with running(engine, tmp_path, Population(users=2500, groups=3, largest=50)) as site:

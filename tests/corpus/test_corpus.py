@@ -85,6 +85,7 @@ def test_again_does_nothing(ingested: Ingested) -> None:
     assert ingested.stand.state().fingerprint == before
 
 
+@pytest.mark.long
 def test_on_postgres(home: Path, fetched: None, postgres: Postgres) -> None:
     some = [document for document in documents() if document.name.endswith(SUBSET)]
     bad = failing()[:2]
