@@ -42,7 +42,7 @@ class RefusedField:
 
     `value` is the refused value as text, None for any. `rename` is the field's other name, `limit` its
     maximum, `replacement` the value to send, with `beside_tools` in every request that has tools; without any
-    of them the field is left out.
+    of them the field is left out. With `beside` only a request that has that other field changes.
     """
 
     name: str
@@ -51,6 +51,7 @@ class RefusedField:
     limit: int = 0
     replacement: str = ""
     beside_tools: bool = False
+    beside: str = ""
 
 
 def has_field(body: Mapping[str, Any], name: str) -> bool:
@@ -73,7 +74,9 @@ def change_field(body: dict[str, Any], field: RefusedField) -> bool:
         is_wanted = bool(body.get("tools")) and body.get(name) != field.replacement
         body.update({name: field.replacement} if is_wanted else {})
         return is_wanted
-    if not has_field(body, name) or (field.value is not None and value_key(body.get(name)) != field.value):
+    if not has_field(body, name) or (field.beside and field.beside not in body):
+        return False
+    if field.value is not None and value_key(value_of(body, name)) != field.value:
         return False
     if field.limit:
         is_over = type(body[name]) is int and body[name] > field.limit
@@ -87,6 +90,21 @@ def change_field(body: dict[str, Any], field: RefusedField) -> bool:
     else:
         _drop(body, name)
     return True
+
+
+def value_of(body: Mapping[str, Any], name: str) -> object:
+    """Return the value of a field that is not nested, of effort the word in its object."""
+    if name == "effort":
+        holders = (as_mapping(body.get(holder)) for holder in EFFORT_HOLDERS)
+        return next((holder["effort"] for holder in holders if "effort" in holder), None)
+    return body.get(name)
+
+
+def values_of(body: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the values of all fields that a request may lose."""
+    yield from (value for name, value in body.items() if name in HARMLESS)
+    yield value_of(body, "effort")
+    yield from (holder.get(name) for holder in _holders(body) for name in NESTED)
 
 
 def value_key(value: object) -> str:

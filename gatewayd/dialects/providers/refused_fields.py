@@ -7,16 +7,20 @@ Kimi, DashScope, Mistral and LM Studio.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from gatewayd.completions.deltas import error_message_in
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.dialects.providers.field_changes import (
+    HARMLESS,
     LIMITS,
     NESTED,
     RefusedField,
     has_field,
     value_key,
+    value_of,
+    values_of,
 )
 from gatewayd.dialects.providers.reasoning_wish import fit_effort
 from gatewayd.dialects.providers.rules import EFFORTS
@@ -27,13 +31,18 @@ MAX_EXAMINED_CHARACTERS: Final = 4_000
 MAX_FIELDS: Final = 8
 """Maximum number of fields that one refusal is taken to name."""
 
+MAX_VALUES: Final = 1_000
+"""Maximum number of values of a request that are searched for in a refusal."""
+
+MIN_QUOTED_CHARACTERS: Final = 16
+"""Number of characters at the start of a text by which a quotation is found; providers shorten them."""
+
 _WORD: Final = r"[`'\"\u2018\u2019\u201c\u201d]?([A-Za-z_][\w.\[\]-]{0,99})[`'\"\u2018\u2019\u201c\u201d]?"
 _QUOTED: Final = r"[`'\"\u2018\u201c]([A-Za-z_][\w.\[\]-]{0,99})[`'\"\u2019\u201d]"
 
 _NAMES: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_QUOTED} and {_QUOTED} cannot both be",
         rf"unrecognized request arguments? supplied: {_WORD}",
         rf"unknown name {_QUOTED}",
         rf"not permitted, field: {_QUOTED}",
@@ -55,6 +64,9 @@ _NAMES: Final = tuple(
     )
 )
 """Where a sentence names the field, the surest first."""
+
+_PAIR: Final = re.compile(rf"{_QUOTED} and {_QUOTED} cannot both be", re.IGNORECASE)
+"""A sentence that refuses a field beside another one only."""
 
 _LIMIT: Final = re.compile(
     r"\[\s*1\s*,\s*(\d{1,9})\s*\]"
@@ -92,6 +104,7 @@ WORDS: Final = frozenset({"reasoning_effort", "think"})
 """Fields whose refused word becomes one that the refusal lists."""
 
 _TOOLS_WITH_EFFORT: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[\w.-]{1,64}")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _INDEX: Final = re.compile(r"\[[^\[\]]*\]")
 
@@ -101,12 +114,15 @@ def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[Ref
 
     `text` is the body of the refusal, `answer` the same as JSON, or None.
     """
-    sentence = (error_message_in(answer) or text)[:MAX_EXAMINED_CHARACTERS]
+    sentence = _sentence_of(answer, text)
     if _TOOLS_WITH_EFFORT.search(sentence):
         return [RefusedField("reasoning_effort", replacement="none", beside_tools=True)]
     limited = _limited(sentence, body)
     if limited is not None:
         return [limited]
+    pair = _PAIR.search(sentence)
+    if pair is not None:
+        return _one_of(*map(field_of, pair.groups()), body)
     found: dict[str, RefusedField] = {}
     is_any = _is_any(answer, sentence)
     for path in _paths(answer, sentence) if is_any is not None else ():
@@ -118,6 +134,45 @@ def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[Ref
         if len(found) >= MAX_FIELDS:
             break
     return list(found.values())
+
+
+def quotes_caller(answer: object, text: str, body: Mapping[str, Any]) -> bool:
+    """Return whether a refusal quotes a text of its caller that reads like a refusal, or may.
+
+    Such a text may name fields that the provider takes. Texts of messages and tools do not matter: a request
+    with a refused one is refused again.
+    """
+    sentence = _sentence_of(answer, text)
+    stack = list(islice(values_of(body), MAX_VALUES))
+    for _ in range(MAX_VALUES):
+        if not stack:
+            return False
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack += [*islice(value, MAX_VALUES), *islice(value.values(), MAX_VALUES)]
+        elif isinstance(value, list):
+            stack += value[:MAX_VALUES]
+        elif isinstance(value, str) and value and _is_quoted(value, sentence):
+            return True
+    return True
+
+
+def _is_quoted(value: str, sentence: str) -> bool:
+    if _PLAIN.fullmatch(value) and field_of(value) not in HARMLESS.union(LIMITS):
+        return False
+    return value[:MIN_QUOTED_CHARACTERS] in sentence
+
+
+def _sentence_of(answer: object, text: str) -> str:
+    return (error_message_in(answer) or text)[:MAX_EXAMINED_CHARACTERS]
+
+
+def _one_of(first: str, second: str, body: Mapping[str, Any]) -> list[RefusedField]:
+    """Return the second of two fields that exclude each other, or the first if only that is harmless."""
+    for name, other in ((second, first), (first, second)):
+        if name in HARMLESS and has_field(body, name) and other in body:
+            return [RefusedField(name, beside=other)]
+    return []
 
 
 def field_of(path: str) -> str:
@@ -159,7 +214,7 @@ def _refused(name: str, sentence: str, body: Mapping[str, Any], *, is_any: bool)
         other = "max_tokens" if name == "max_completion_tokens" else "max_completion_tokens"
         is_renamed = is_any and name != "max_output_tokens" and other not in body
         return RefusedField(name, rename=other) if is_renamed else None
-    value = None if is_any or name not in body else value_key(body[name])
+    value = None if is_any or name in NESTED else value_key(value_of(body, name))
     if name in WORDS and value is not None:
         word = _supported_word(sentence, body[name])
         if word:

@@ -4,13 +4,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 
 from gatewayd.dialects.providers.field_changes import RefusedField, change_field
-from gatewayd.dialects.providers.refused_fields import read_refusal
+from gatewayd.dialects.providers.refused_fields import quotes_caller, read_refusal
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,15 @@ ADAPTED_PATHS: Final = ("/chat/completions", "/responses", "/messages", "/api/ch
 """Ends of the paths whose requests are changed; before them may be a deployment, after them a query."""
 
 
+_FieldKey = tuple[str, str | None, str]
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedRequest:
-    """A request without refused fields, with a sentence for each change."""
+    """A request without refused fields, with a sentence for each change.
+
+    `fields` are those to remember.
+    """
 
     body: Mapping[str, Any]
     sentences: tuple[str, ...] = ()
@@ -48,9 +54,7 @@ class RefusalMemory:
     def __init__(self, provider: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._provider = provider
         self._clock = clock
-        self._learnt: OrderedDict[str, OrderedDict[tuple[str, str | None], tuple[RefusedField, float]]] = (
-            OrderedDict()
-        )
+        self._learnt: OrderedDict[str, OrderedDict[_FieldKey, tuple[RefusedField, float]]] = OrderedDict()
 
     @property
     def has_learnt(self) -> bool:
@@ -78,21 +82,25 @@ class RefusalMemory:
         """Return the request to send once more after a refusal; None if there is none."""
         if status not in REFUSED_STATUSES or not _is_adapted(path):
             return None
-        fields = read_refusal(_json_in(refusal), refusal[:65_536].decode("utf-8", "replace"), body)
-        changed = self._change(body, fields)
-        return changed if changed.sentences else None
+        answer, text = _json_in(refusal), refusal[:65_536].decode("utf-8", "replace")
+        changed = self._change(body, read_refusal(answer, text, body))
+        if not changed.sentences:
+            return None
+        return replace(changed, fields=()) if quotes_caller(answer, text, body) else changed
 
     def remember(self, path: str, changed: ChangedRequest) -> None:
         """Remember the fields of a request that was accepted without them.
 
         A refusal is not remembered before: its sentence may quote the request of its caller, and name a field
-        that the provider takes.
+        that the provider takes. One that does quote it has no fields, as other callers must not lose theirs.
         """
+        if not changed.fields:
+            return
         model, until = _model_of(path, changed.body), self._clock() + LEARNT_SECONDS
         known = self._learnt.setdefault(model, OrderedDict())
         self._learnt.move_to_end(model)
         for field in changed.fields:
-            known[(field.name, field.value)] = (field, until)
+            known[(field.name, field.value, field.beside)] = (field, until)
         while len(known) > MAX_LEARNT_FIELDS:
             known.popitem(last=False)
         while len(self._learnt) > MAX_LEARNT_MODELS:
