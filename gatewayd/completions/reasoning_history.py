@@ -91,8 +91,7 @@ class ReasoningHistory:
 def is_known_foreign(memory: ReasoningMemory, user_id: str, block: Mapping[str, Any], origin: str) -> bool:
     """Return True if a signed thinking block is remembered as made by another origin."""
     signature = as_text(block.get("signature")) or as_text(block.get("data"))
-    found = memory.find(user_id, signature_key(signature))
-    return found is not None and found.origin != origin
+    return memory.find_origin(user_id, signature_key(signature)) not in (None, origin)
 
 
 def _keys(message: Mapping[str, Any]) -> list[str]:

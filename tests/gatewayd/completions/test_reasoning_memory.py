@@ -131,3 +131,15 @@ def test_keys_are_bounded():
     assert content_keys(calls) == [content_key("f", "{}")] * MAX_KEYED_CALLS + ["", ""]
     assert content_keys([None, {}, {"function": 7}]) == [content_key("", "")] * 3
     assert text_key("x" * (MAX_ENTRY_BYTES + 1)) == ""
+
+
+def test_the_origin_of_a_large_answer_is_found_without_reading_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = ReasoningMemory()
+    memory.put("ann", ["k"], KeptReasoning("deepseek", "t" * 900_000))
+
+    def refuse(_: bytes) -> None:
+        raise AssertionError("it is read")
+
+    monkeypatch.setattr("gatewayd.completions.reasoning_memory.orjson.loads", refuse)
+    assert memory.find_origin("ann", "k") == "deepseek"
+    assert memory.find_origin("bob", "k") is None
