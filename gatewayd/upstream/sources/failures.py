@@ -220,7 +220,7 @@ class ProviderFailures:
     def _without_own_key(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
-            if len(secret) >= 12:
+            if len(secret) >= 12 and (secret[:6] in text or secret[-6:] in text):
                 head, tail = re.escape(secret[:6]), re.escape(secret[-6:])
                 text = re.sub(rf"{head}[^\s\"\\]*|\b[\w*.-]{{0,200}}{tail}", REDACTED, text)
         return text

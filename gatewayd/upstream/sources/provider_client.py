@@ -49,6 +49,9 @@ MAX_LIST_BYTES = 16 * 1024 * 1024
 MAX_MEDIA_EVENT_BYTES = 32 * 1024 * 1024
 """Maximum number of bytes of an event that holds an image or audio."""
 
+KEY_STATUSES = frozenset({401, 407})
+"""Statuses about the credentials of the gateway, whatever the body says; no caller gets them."""
+
 MAX_REFUSAL_BYTES = 64 * 1024
 """Maximum number of bytes that are read of the body of an error."""
 
@@ -299,7 +302,8 @@ class ProviderClient:
         error = self.failures.from_answer(response.status, response.headers, refusal, passed)
         native = native or self._native
         # The key is the gateway's own, so that callers get no refusal of it.
-        is_own = response.status >= 400 and error.provider_code != RefusalReason.KEY
+        is_own = response.status >= 400 and response.status not in KEY_STATUSES
+        is_own = is_own and error.provider_code != RefusalReason.KEY
         is_page = media_type(response) == "text/html" or refusal.lstrip()[:1] == b"<"
         if native is None or not is_own or is_page or len(refusal) >= MAX_REFUSAL_BYTES:
             return error
