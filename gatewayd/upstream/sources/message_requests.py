@@ -93,7 +93,7 @@ class MessageRequests:
         parts = (parts_of(dropped) | self._denied_parts) - parts_of(kept)
         body, names = without_parts(body, parts)
         if dropped or names:
-            left_out = ", ".join([*(f"the beta {beta}" for beta in dropped), *names])
+            left_out = ", ".join([*(f"the beta {beta:.80}" for beta in dropped), *names])
             sentence = f"cannot send {left_out}: provider {self._name!r} does not take it"
             self._models.warn(sentence, model, context)
         return body, list(dict.fromkeys(map(self.rules.renames, kept)))
@@ -118,9 +118,7 @@ def _betas_in(body: Mapping[str, Any]) -> list[str]:
     for name in _BODY_BETAS:
         given = body.get(name)
         if isinstance(given, list):
-            found += [
-                beta for beta in given if isinstance(beta, str) and beta.isascii() and beta.isprintable()
-            ]
+            found += [beta for beta in given if isinstance(beta, str) and _BETA.fullmatch(beta)]
     return found
 
 

@@ -37,6 +37,9 @@ OF_KINDS: Final = {SourceKind.ANTHROPIC: CHAT_TO_MESSAGES, SourceKind.OLLAMA: CH
 NATIVE_FIELDS: Final = frozenset({"top_k", "safety_settings"})
 """Fields that Gemini takes in its own protocol, but not in that of chat completions."""
 
+MAX_LOGGED_CHARACTERS: Final = 1_000
+"""Maximum number of characters of a warning in the log; its caller gets all of it."""
+
 MAX_LOGGED_WARNINGS: Final = 2_000
 """Maximum number of warnings that are remembered to be logged only once."""
 
@@ -116,6 +119,7 @@ class ModelRules:
     def warn(self, sentence: str, model: Model, context: CallContext) -> None:
         """Add a sentence to the warnings of a request, and to the log unless it stands there already."""
         context.warnings.append(sentence)
+        sentence = sentence[:MAX_LOGGED_CHARACTERS]
         key = (model.id, sentence)
         if key not in self._logged and len(self._logged) < MAX_LOGGED_WARNINGS:
             self._logged.add(key)

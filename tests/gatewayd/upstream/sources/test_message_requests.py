@@ -143,3 +143,14 @@ async def test_several_keys_of_a_host_are_bearer_tokens() -> None:
             await source.close()
         assert [item.headers["Authorization"] for item in fake.requests] == ["Bearer one", "Bearer two"]
         assert all("x-api-key" not in item.headers for item in fake.requests)
+
+
+def test_betas_of_a_body_are_names() -> None:
+    made = requests("https://bedrock-runtime.us-east-1.amazonaws.com", models=("m:1",))
+    asked_by = context("x" * 5_000)
+    body = {**BODY, "betas": ["y" * 1_000_000, "a b", "two,betas"]}
+    asked = made.native(body, MODEL, asked_by, stream=False)
+    assert "anthropic_beta" not in asked.body
+    (sentence,) = asked_by.warnings
+    assert len(sentence) < 300
+    assert "yy" not in sentence
