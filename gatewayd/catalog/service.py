@@ -144,8 +144,8 @@ class Catalog:
             found = self._current().get(model_id)
         if found is None and (original := self._find_alias(model_id)):
             return await self.candidates(original, viewer)
-        if found is None and self._may_use(viewer, model_id):
-            self._check_unknown(model_id)
+        if found is None:
+            self._check_unknown(model_id, viewer)
         if found is None or not self._may_use(viewer, found[0].model.id):
             raise GatewayError(
                 ErrorKind.NOT_FOUND,
@@ -170,11 +170,19 @@ class Catalog:
         listed = self._current()
         return original if find_listed_name(original, listed) in listed else None
 
-    def _check_unknown(self, model_id: str) -> None:
-        """Raise unavailable if a source may have a model whose list could not be read since the start."""
+    def _check_unknown(self, model_id: str, viewer: Viewer) -> None:
+        """Raise unavailable if a source may have a model whose list could not be read since the start.
+
+        The name may be an alias. Nothing is raised to a viewer who may not use the model.
+        """
+        names = [
+            name
+            for name in (model_id, model_id.removeprefix(self._options.alias_prefix))
+            if self._may_use(viewer, name)
+        ]
         for item in self._listings:
             prefix = item.source.model_prefix if isinstance(item.source, PrefixedSource) else ""
-            if item.is_unknown and model_id.startswith(prefix):
+            if item.is_unknown and any(name.startswith(prefix) for name in names):
                 raise GatewayError(
                     ErrorKind.UNAVAILABLE,
                     f"cannot tell whether there is a model {model_id[:MAX_ID_LENGTH]!r}: the list of"

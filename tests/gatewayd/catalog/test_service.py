@@ -365,3 +365,15 @@ async def test_an_alias_is_the_model_with_its_rights(tasks: TaskRegistry) -> Non
         assert caught.value.kind is ErrorKind.NOT_FOUND
     await catalog.grant("gpt", [Grant("user", "u2", "read")], by="u1")
     assert (await catalog.get("claude-gpt", USER))[0].id == "gpt"
+
+
+async def test_an_alias_is_not_unknown_while_a_list_cannot_be_read(tasks: TaskRegistry) -> None:
+    catalog = Catalog(FakeRecords(), tasks, CatalogOptions(alias_prefix="claude-"), clock=lambda: 100)
+    catalog.use([FakeSource("s", [make_model("gpt")])])
+    await catalog.list(ADMIN)
+    await catalog.grant("gpt", [Grant("user", "u2", "read")], by="u1")
+    catalog.use([FakeSource("s", failure=GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot list"))])
+    for name, kind in (("claude-gpt", ErrorKind.UNAVAILABLE), ("claude-other", ErrorKind.NOT_FOUND)):
+        with pytest.raises(GatewayError) as caught:
+            await catalog.candidates(name, USER)
+        assert caught.value.kind is kind
