@@ -271,7 +271,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
     )
     conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
     inputs = InputFilters(services.catalog, filters)
-    counts = TokenCounts(services.catalog, inputs, count_locally)
+    counts = TokenCounts(services.catalog, inputs, count_locally, reasoning=services.pipeline.reasoning)
     messages = MessageRoutes(
         services.pipeline, counts, body_limit=limit, streams=streams, repeatable=again.repeatable
     )

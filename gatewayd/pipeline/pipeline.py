@@ -89,7 +89,7 @@ class Pipeline:
         tools: ToolBox,
         scopes: Scopes = make_scope,
     ) -> None:
-        self._reasoning = ReasoningKeeper(ReasoningMemory())
+        self.reasoning = ReasoningKeeper(ReasoningMemory())
         self._catalog = catalog
         self._filters = filters
         self._attachments = attachments
@@ -116,7 +116,7 @@ class Pipeline:
         known = len(request.warnings)
         sources = await self._attach(request, actor, chain, use) if request.files or use is not None else []
         new_warnings = request.warnings[known:]
-        watch = self._reasoning.watch(actor.user.id)
+        watch = self.reasoning.watch(actor.user.id)
         context = context_of(
             actor,
             request.request_id,
@@ -126,7 +126,7 @@ class Pipeline:
             client_headers=request.client_headers,
             watch=watch,
         )
-        call = _Call(request, context, chain, (self._reasoning, watch), is_plain=not sources and use is None)
+        call = _Call(request, context, chain, (self.reasoning, watch), is_plain=not sources and use is None)
         failover = self._catalog.failover
         if use is None:
             answer = await failover.ask(candidates, call.answer)

@@ -15,11 +15,13 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.interfaces import CallContext, CountingSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
+from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.completions.records import Body
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.filters.inputs import InputFilters
+from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
 
 COUNT_SECONDS: Final = 2.0
 """How long a provider may take to count."""
@@ -56,7 +58,10 @@ class CountCaller:
 
 
 class TokenCounts:
-    """Counts requests. A provider counts only what it would get unchanged if it were asked for an answer."""
+    """Counts requests. A provider counts only what it would get unchanged if it were asked for an answer.
+
+    Thinking that others made never reaches it. `reasoning` is that of the pipeline, which knows signatures.
+    """
 
     def __init__(
         self,
@@ -64,11 +69,13 @@ class TokenCounts:
         filters: InputFilters,
         counter: LocalCounter,
         *,
+        reasoning: ReasoningKeeper | None = None,
         seconds: float = COUNT_SECONDS,
     ) -> None:
         self._catalog = catalog
         self._filters = filters
         self._counter = counter
+        self._reasoning = reasoning or ReasoningKeeper(ReasoningMemory())
         self._seconds = seconds
         self._known: OrderedDict[bytes, int] = OrderedDict()
 
@@ -83,7 +90,8 @@ class TokenCounts:
         except GatewayError:
             return await asyncio.to_thread(self._counter, body, "")
         if is_plain and isinstance(source, CountingSource):
-            tokens = await self._ask({**body, "model": model.upstream_id}, model, source, caller.context)
+            native = (await self._reasoning.restore_native(body, caller.actor.user_id, model)).body
+            tokens = await self._ask({**native, "model": model.upstream_id}, model, source, caller.context)
             if tokens is not None:
                 return TokenCount(tokens, CountMethod.PROVIDER)
         return await asyncio.to_thread(self._counter, body, model.family or model.upstream_id)

@@ -122,7 +122,7 @@ def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[Ref
         return [limited]
     pair = _PAIR.search(sentence)
     if pair is not None:
-        return _one_of(*map(field_of, pair.groups()), body)
+        return _one_of(field_of(pair[1]), field_of(pair[2]), body)
     found: dict[str, RefusedField] = {}
     is_any = _is_any(answer, sentence)
     for path in _paths(answer, sentence) if is_any is not None else ():

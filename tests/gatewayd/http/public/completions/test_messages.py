@@ -716,3 +716,20 @@ async def test_only_a_converted_request_is_warned_about(gateway: Gateway, stream
         assert reply.status == 200
         assert ("odd_field" in reply.headers.get("X-Gateway-Warning", "")) is is_warned
     assert gateway.fake.requests[-1].json["odd_field"] == 1
+
+
+async def test_thinking_of_others_is_not_counted_by_a_provider(gateway: Gateway) -> None:
+    question, text = {"role": "user", "content": "hi"}, {"type": "text", "text": "a"}
+    thoughts = [
+        {"type": "thinking", "thinking": "hm", "signature": "gatewayd.deepseek"},
+        {"type": "thinking", "thinking": "hm"},
+    ]
+    body = {
+        **ask("claude.m"),
+        "messages": [question, {"role": "assistant", "content": [*thoughts, text]}, question],
+    }
+    gateway.fake.script(json_reply({"input_tokens": 7}))
+    reply = await gateway.client.post(f"{PATHS[0]}/count_tokens", json=body, headers=bearer("admin"))
+    assert await reply.json() == {"input_tokens": 7}
+    sent = gateway.fake.requests[0].json["messages"]
+    assert sent == [question, {"role": "assistant", "content": [text]}, question]
