@@ -3,13 +3,20 @@
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Self
+
+import orjson
 
 from gatewayd import ids
-from gatewayd.upstream.http.client import UpstreamClient, UpstreamResponse
+from gatewayd.completions.deltas import error_message_in
+from gatewayd.completions.refusal_reasons import RefusalReason, classify
+from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse
 from gatewayd.upstream.sources.failures import parse_retry_after
 
 log = logging.getLogger(__name__)
+
+MAX_EXAMINED_BYTES: Final = 16 * 1024
+"""Maximum number of bytes of a refusal with 403 that tell whether it is about the content."""
 
 REST_SECONDS: Final = {401: 600.0, 402: 600.0, 403: 60.0, 429: 60.0}
 """Rests of a key by the status of its refusal; one of 429 is shorter if the provider says so."""
@@ -48,10 +55,60 @@ class KeyRing:
         return self._keys.index(key) + 1
 
 
+class ExaminedResponse:
+    """A response whose start has been read; its reader gets it all the same."""
+
+    def __init__(self, response: UpstreamResponse, start: bytes) -> None:
+        self._response = response
+        self._start = start
+        self.status = response.status
+        self.headers = response.headers
+        self.raw_headers = response.raw_headers
+
+    @classmethod
+    async def read_start(cls, response: UpstreamResponse) -> Self:
+        """Read the start of a refusal, or less if it breaks off."""
+        start = b""
+        try:
+            while len(start) < MAX_EXAMINED_BYTES and (part := await response.read_some()):
+                start += part
+        except TransportError:
+            response.close()
+        return cls(response, start)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether a filter of the provider refuses the content of the request."""
+        try:
+            answer = orjson.loads(self._start)
+        except orjson.JSONDecodeError:
+            return False
+        return classify(answer, error_message_in(answer) or "", self.status) is RefusalReason.FILTERED
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body; raises TransportError."""
+        start, self._start = self._start, b""
+        return start + await self._response.read(limit - len(start))
+
+    async def read_some(self) -> bytes:
+        """Return the start, then what follows; raises TransportError."""
+        start, self._start = self._start, b""
+        return start or await self._response.read_some()
+
+    async def finish(self) -> None:
+        """Reuse the connection if the body ends at once, else close it."""
+        await self._response.finish()
+
+    def close(self) -> None:
+        """Close the connection at once unless the body is complete."""
+        self._response.close()
+
+
 class KeyedClient:
     """An `UpstreamClient` that sends each request with the next key.
 
-    A request that a key is refused for is sent again with another one, because the provider did nothing.
+    A request that a key is refused for is sent again with another one, because the provider did nothing. A
+    refusal of the content is not about the key.
     """
 
     def __init__(
@@ -69,6 +126,11 @@ class KeyedClient:
         for _ in self._headers:
             key = self._ring.take()
             response = await self._client.request(method, url, {**headers, **self._headers[key]}, body)
+            if response.status == 403:
+                response = await ExaminedResponse.read_start(response)
+                if response.is_filtered:
+                    # Every key would be refused, and some providers charge for each attempt.
+                    return response
             if response.status not in REST_SECONDS or not self._rest(key, response):
                 return response
             response.close()

@@ -106,3 +106,13 @@ async def test_other_failures_are_not_repeated(exchange, fake):
     with pytest.raises(GatewayError, match="broken"):
         await exchange.get("/models")
     assert used(fake) == [0]
+
+
+async def test_refused_content_is_not_sent_with_the_next_key(exchange, fake):
+    refusal = {"error": {"message": "not that", "code": "content_filter"}}
+    fake.script(json_reply(refusal, 403))
+    with pytest.raises(GatewayError, match="not that"):
+        await exchange.post("/chat/completions", {"model": "m", "messages": []})
+    for _ in range(3):
+        await exchange.get("/models")
+    assert used(fake) == [0, 1, 2, 0]
