@@ -118,7 +118,7 @@ class ProviderConfig:
                     f"cannot use the {param} of provider {self.name!r}: expected visible ASCII characters",
                     param=param,
                 )
-        problem = find_header_problem(self.headers, has_key=self.key is not None)
+        problem = find_header_problem(self.headers, has_key=bool(self.all_keys))
         if problem is not None:
             raise invalid(f"cannot use headers of provider {self.name!r}: {problem}", param="headers")
         if self.kind is SourceKind.AZURE and not self.models:

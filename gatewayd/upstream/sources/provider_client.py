@@ -15,6 +15,7 @@ from gatewayd.catalog.interfaces import (
 )
 from gatewayd.completions.rate_limits import passed_headers
 from gatewayd.completions.refusal_reasons import RefusalReason
+from gatewayd.dialects.anthropic.betas import BETA_HEADER
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid
 from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light
 from gatewayd.text import MAX_ANSWER_DEPTH
@@ -79,7 +80,9 @@ class ProviderClient:
         is_messages = native is NativeProtocol.ANTHROPIC
         self.failures = ProviderFailures(config.name, config.key, is_messages, secrets)
         self._base = config.base_url.rstrip("/")
-        headers = {**headers, **dict(config.headers)}
+        self._set_names = {name.lower(): name for name, _ in config.headers}
+        plain = {name: value for name, value in headers.items() if name.lower() not in self._set_names}
+        headers = {**plain, **dict(config.headers)}
         self._headers = dict(headers)
         self._json_headers = {**headers, "Content-Type": "application/json"}
         self._identity = config.identity
@@ -262,11 +265,22 @@ class ProviderClient:
     ) -> UpstreamResponse:
         headers = self._headers if body is None else self._json_headers
         if own:
-            headers = {**headers, **own}
+            headers = self._with_own(headers, own)
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
         content = None if body is None else _encode_light(body) or await _encode(body)
         return await self._client.request(method, self._base + path, headers, content)
+
+    def _with_own(self, headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers of a request; those of the configuration win, and betas are one list."""
+        merged = dict(headers)
+        for name, value in own.items():
+            known = self._set_names.get(name.lower())
+            if known is None:
+                merged[name] = value
+            elif known.lower() == BETA_HEADER:
+                merged[known] = f"{merged[known]},{value}"
+        return merged
 
     async def _read_whole(
         self,

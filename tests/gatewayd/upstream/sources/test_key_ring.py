@@ -116,3 +116,10 @@ async def test_refused_content_is_not_sent_with_the_next_key(exchange, fake):
     for _ in range(3):
         await exchange.get("/models")
     assert used(fake) == [0, 1, 2, 0]
+
+
+def test_headers_carry_no_second_key():
+    with pytest.raises(GatewayError, match="beside a key"):
+        ProviderConfig(
+            "acme", SourceKind.OPENAI, "http://a.example", keys=SECRETS, headers=(("authorization", "x"),)
+        )

@@ -154,3 +154,20 @@ def test_betas_of_a_body_are_names() -> None:
     (sentence,) = asked_by.warnings
     assert len(sentence) < 300
     assert "yy" not in sentence
+
+
+async def test_headers_of_the_settings_go_before_those_of_callers(fake: FakeUpstream) -> None:
+    config = ProviderConfig(
+        "claude",
+        SourceKind.ANTHROPIC,
+        fake.openai_url,
+        headers=(("Anthropic-Version", "2030-01-01"), ("Anthropic-Beta", "ours-1"), ("Anthropic-Team", "a")),
+    )
+    source = AnthropicSource(config)
+    fake.script(json_reply(anthropic_message("a")))
+    asked_by = context("theirs-1", anthropic_version="1", anthropic_team="b", anthropic_other="c")
+    await source.complete_message(BODY, MODEL, asked_by)
+    await source.close()
+    sent = fake.requests[0].headers
+    names = ("anthropic-version", "anthropic-beta", "anthropic-team", "anthropic-other")
+    assert [sent.getall(name) for name in names] == [["2030-01-01"], ["ours-1,theirs-1"], ["a"], ["c"]]
