@@ -119,7 +119,7 @@ _MAKERS: Final = {
 
 
 def host_of(name: str, maker: str = "") -> MessageHost:
-    """Return the host with this name; `maker`, of the settings, wins."""
+    """Return the host with this name, for an unknown name that of `maker`, of the settings."""
     known = name.lower()
     found = next((host for pattern, host in _HOST_NAMES if pattern.fullmatch(known)), None)
     return found or _MAKERS.get(maker, MessageHost.NATIVE)
