@@ -14,7 +14,7 @@ from gatewayd.completions.tool_call_assembler import PLACEHOLDERS, parse_object
 from gatewayd.dialects.responses.fields import LeftOutParts, optional_text, read_text, wrong
 from gatewayd.dialects.responses.parts import media_of, text_of_parts, to_parts
 from gatewayd.dialects.responses.sealed import ContentSeal
-from gatewayd.dialects.responses.tools import ToolNames, custom_arguments
+from gatewayd.dialects.responses.tools import ADDITIONAL_TOOLS, ToolNames, custom_arguments
 from gatewayd.dialects.responses.turns import AssistantTurn
 from gatewayd.errors import invalid
 
@@ -71,6 +71,9 @@ class InputReader:
             self._result(item, where)
         elif kind.endswith(CALL_SUFFIX) and item.get("call_id") is not None:
             self._other_call(item, where, kind)
+        elif kind == ADDITIONAL_TOOLS:
+            # They are tools of the whole request.
+            return
         elif kind == "item_reference":
             raise invalid(f"cannot find item {item.get('id')!r:.80}", param=where)
         else:

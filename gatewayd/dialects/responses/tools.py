@@ -5,7 +5,7 @@ begin with the namespace.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -29,6 +29,9 @@ MAX_TOOLS: Final = 2000
 
 CUSTOM_INPUT: Final = "input"
 """The only parameter of the function that stands for a custom tool."""
+
+ADDITIONAL_TOOLS: Final = "additional_tools"
+"""Type of an input item that offers tools, as Codex sends all of its tools."""
 
 _SEPARATOR: Final = "__"
 _VALID_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -104,11 +107,22 @@ def custom_input(arguments: str) -> str:
 def convert_tools(value: Mapping[str, Any], names: ToolNames, left_out: LeftOutParts) -> list[Body]:
     """Return the functions of a request; tools that only a provider can run are left out."""
     converted: list[Body] = []
-    for index, tool in enumerate(optional_list(value, "tools")):
-        _check_number(index)
-        converted += _convert(tool, f"tools[{index}]", None, names, left_out)
-        _check_number(len(converted) - 1)
+    for tools, where in _tool_lists(value):
+        for index, tool in enumerate(tools):
+            _check_number(index)
+            converted += _convert(tool, f"{where}[{index}]", None, names, left_out)
+            _check_number(len(converted) - 1)
     return converted
+
+
+def _tool_lists(value: Mapping[str, Any]) -> Iterator[tuple[list[Any], str]]:
+    """Yield the tools of the request, and of items of its input, with their places."""
+    yield optional_list(value, "tools"), "tools"
+    items = value.get("input")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if isinstance(item, dict) and item.get("type") == ADDITIONAL_TOOLS:
+            where = f"input[{index}]"
+            yield optional_list(item, "tools", where), f"{where}.tools"
 
 
 def convert_choice(

@@ -46,8 +46,8 @@ def references_in(body: Body) -> Iterator[ResponseReference]:
         if _is_looked_up(known):
             yield from _reference(known.get("id"), "input", "item")
         yield from _reference(known.get("container_id"), "input", "container")
-    for tool in as_sequence(body.get("tools")):
-        yield from _reference(_checked(tool, "tools").get("container"), "tools", "container")
+        yield from _containers(known.get("tools"), "input")
+    yield from _containers(body.get("tools"), "tools")
 
 
 def ids_in(event: Mapping[str, Any]) -> Iterator[str]:
@@ -60,6 +60,15 @@ def ids_in(event: Mapping[str, Any]) -> Iterator[str]:
         known = as_mapping(item)
         yield from _texts(known.get("id"))
         yield from _texts(known.get("container_id"))
+
+
+def _containers(tools: object, param: str) -> Iterator[ResponseReference]:
+    """Yield the containers of tools, those of a namespace included."""
+    for tool in as_sequence(tools):
+        known = _checked(tool, param)
+        yield from _reference(known.get("container"), param, "container")
+        for inner in as_sequence(known.get("tools")):
+            yield from _reference(_checked(inner, param).get("container"), param, "container")
 
 
 def _checked(value: object, param: str) -> Mapping[str, Any]:
@@ -80,6 +89,8 @@ def _is_looked_up(item: Mapping[str, Any]) -> bool:
     if not isinstance(kind, str) or not kind:
         return not isinstance(item.get("role"), str)
     if kind == "reasoning" and item.get("encrypted_content"):
+        return False
+    if kind == "additional_tools" and isinstance(item.get("tools"), list):
         return False
     return kind not in _CLIENT_ITEM_TYPES and not kind.endswith(_OUTPUT)
 

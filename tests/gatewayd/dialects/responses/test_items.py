@@ -8,7 +8,7 @@ import pytest
 from gatewayd.dialects.responses.fields import LeftOutParts
 from gatewayd.dialects.responses.items import InputReader, items_of
 from gatewayd.dialects.responses.sealed import MAX_SEALED_CHARACTERS, UserSeal
-from gatewayd.dialects.responses.tools import ToolNames
+from gatewayd.dialects.responses.tools import ToolNames, convert_tools
 from gatewayd.encryption import ENCRYPTED_PREFIX, TextCipher
 from gatewayd.errors import GatewayError
 
@@ -395,3 +395,20 @@ def test_an_input_is_a_text_or_a_list(given: Any) -> None:
     assert caught.value.param == "input"
     assert items_of({}) == []
     assert items_of({"input": "hi"}) == [{"type": "message", "role": "user", "content": "hi"}]
+
+
+def test_tools_in_the_input_are_tools_of_the_request() -> None:
+    custom = {"type": "custom", "name": "exec"}
+    tools = [{"type": "namespace", "name": "functions", "tools": [custom]}]
+    items = [{"type": "additional_tools", "id": "at_1", "role": "developer", "tools": tools}, user("a")]
+    names, left_out = ToolNames(), LeftOutParts()
+    made = convert_tools({"input": items}, names, left_out)
+    assert [tool["function"]["name"] for tool in made] == ["functions__exec"]
+    assert read(items, left_out) == [user("a")]
+    assert left_out.sentences() == []
+
+
+def test_a_bad_tool_in_the_input_is_named() -> None:
+    with pytest.raises(GatewayError) as caught:
+        convert_tools({"input": [{"type": "additional_tools", "tools": [1]}]}, ToolNames(), LeftOutParts())
+    assert caught.value.param == "input[0].tools[0]"

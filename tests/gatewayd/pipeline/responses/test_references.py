@@ -21,6 +21,12 @@ from gatewayd.pipeline.responses.references import ResponseReference, ids_in, re
         ({"input": [{"type": "reasoning", "id": "i", "summary": []}]}, [("i", "input", "item")]),
         ({"input": [{"type": "message", "container_id": "k"}]}, [("k", "input", "container")]),
         ({"tools": [{"type": "code_interpreter", "container": "k"}]}, [("k", "tools", "container")]),
+        ({"tools": [{"type": "namespace", "tools": [{"container": "k"}]}]}, [("k", "tools", "container")]),
+        ({"input": [{"type": "additional_tools", "id": "i"}]}, [("i", "input", "item")]),
+        (
+            {"input": [{"type": "additional_tools", "id": "i", "tools": [{"container": "k"}]}]},
+            [("k", "input", "container")],
+        ),
     ],
 )
 def test_what_a_provider_keeps_is_found(body: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
