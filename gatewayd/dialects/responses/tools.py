@@ -107,11 +107,16 @@ def custom_input(arguments: str) -> str:
 def convert_tools(value: Mapping[str, Any], names: ToolNames, left_out: LeftOutParts) -> list[Body]:
     """Return the functions of a request; tools that only a provider can run are left out."""
     converted: list[Body] = []
+    offered: set[str] = set()
     for tools, where in _tool_lists(value):
+        made: list[Body] = []
         for index, tool in enumerate(tools):
             _check_number(index)
-            converted += _convert(tool, f"{where}[{index}]", None, names, left_out)
-            _check_number(len(converted) - 1)
+            made += _convert(tool, f"{where}[{index}]", None, names, left_out)
+            _check_number(len(converted) + len(made) - 1)
+        # A conversation offers its tools again after a change of the model.
+        converted += [tool for tool in made if tool["function"]["name"] not in offered]
+        offered = {tool["function"]["name"] for tool in converted}
     return converted
 
 

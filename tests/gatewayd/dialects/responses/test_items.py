@@ -402,7 +402,7 @@ def test_tools_in_the_input_are_tools_of_the_request() -> None:
     tools = [{"type": "namespace", "name": "functions", "tools": [custom]}]
     items = [{"type": "additional_tools", "id": "at_1", "role": "developer", "tools": tools}, user("a")]
     names, left_out = ToolNames(), LeftOutParts()
-    made = convert_tools({"input": items}, names, left_out)
+    made = convert_tools({"input": [*items, items[0]]}, names, left_out)
     assert [tool["function"]["name"] for tool in made] == ["functions__exec"]
     assert read(items, left_out) == [user("a")]
     assert left_out.sentences() == []
