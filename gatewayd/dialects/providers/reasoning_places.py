@@ -20,7 +20,7 @@ PLACEHOLDER: Final = "unavailable"
 SIGNATURE_FIELD: Final = "thought_signature"
 """Member of `extra_content.google` of a call with the signature of Gemini."""
 
-_OWN_CALL_MEMBERS: Final = frozenset({"id", "type", "function", "index"})
+_OWN_CALL_MEMBERS: Final = frozenset({"id", "type", "function"})
 _OWN_MEMBERS: Final = frozenset({"role", "content"})
 
 

@@ -214,7 +214,7 @@ CASES = {
         MessageRules(members=frozenset({"tool_calls"}), call_members=frozenset()),
         [
             said("a", annotations=[]),
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "x": 1}]},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "index": 0, "x": 1}]},
         ],
         [said("a"), {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}],
     ),
