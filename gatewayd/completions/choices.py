@@ -1,11 +1,14 @@
 """Fills in missing fields of completion choices, and converts choices to stream deltas; pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from gatewayd.completions.deltas import has_thinking_parts, reasoning_of, text_of
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.limits import check_choices
 from gatewayd.completions.tool_call_assembler import whole_calls
+
+_PART_TEXTS: Final = frozenset({"text", "thinking"})
 
 
 def complete_choices(completion: dict[str, Any]) -> bool:
@@ -18,10 +21,31 @@ def complete_choices(completion: dict[str, Any]) -> bool:
     check_choices(len(choices))
     changed = False
     for position, choice in enumerate(choices):
-        if isinstance(choice, dict) and not _is_complete(choice):
+        if not isinstance(choice, dict):
+            continue
+        if not _is_complete(choice):
             _complete(choice, position)
             changed = True
+        changed = flatten_thinking(choice["message"]) or changed
     return changed
+
+
+def flatten_thinking(message: Any) -> bool:
+    """Make the content of a message or delta a text if it has parts with thinking; return True if it has.
+
+    Mistral answers so; clients of OpenAI expect a text. The thinking moves to `reasoning_content`. Contents
+    with parts of other kinds stay.
+    """
+    if type(message) is not dict or type(message.get("content")) is not list:
+        return False
+    parts = [as_mapping(part) for part in message["content"]]
+    if not has_thinking_parts(message["content"]) or not all(map(_PART_TEXTS.intersection, parts)):
+        return False
+    thoughts = reasoning_of(message)
+    message["content"] = text_of(message) or None
+    if thoughts:
+        message["reasoning_content"] = thoughts
+    return True
 
 
 def choice_to_delta(choice: Mapping[str, Any], position: int) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from typing import Any
 
 import orjson
 
+from gatewayd.completions.choices import flatten_thinking
 from gatewayd.completions.deltas import THOUGHT_FIELDS
 from gatewayd.completions.embedded_json import nests_too_deep
+from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.limits import (
     LARGE_EVENT_BYTES,
     MAX_EVENT_COMMAS,
@@ -286,6 +288,8 @@ class ChunkReader:
             event["choices"] = choices = []
             is_foreign = True
         self._finished = self._finished or any(_is_finished(choice) for choice in choices)
+        for choice in choices:
+            is_foreign = flatten_thinking(as_mapping(choice).get("delta")) or is_foreign
         try:
             is_foreign = self._numbers.normalise(event) or is_foreign
         except AnswerSizeError as error:
@@ -385,7 +389,10 @@ def _examine(read: bytes) -> tuple[bool, bool] | None:
                     return None
                 if choice.get("finish_reason"):
                     finishes = True
-                is_plain = is_plain and _is_plain(choice.get("delta"))
+                delta = choice.get("delta")
+                if type(delta) is dict and type(delta.get("content")) is list:
+                    return None
+                is_plain = is_plain and _is_plain(delta)
     except orjson.JSONDecodeError:
         return None
     return finishes, is_plain

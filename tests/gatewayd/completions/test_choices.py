@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.completions.choices import choice_to_delta, complete_choices, final_choice
+from gatewayd.completions.choices import choice_to_delta, complete_choices, final_choice, flatten_thinking
 from gatewayd.completions.limits import MAX_CHOICES, AnswerSizeError
 
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -64,3 +64,24 @@ def test_a_choice_as_a_delta_and_its_end() -> None:
     assert (delta["index"], delta["finish_reason"], delta["x"]) == (3, "tool_calls", 1)
     assert (call["index"], call["id"][:5], delta["delta"]["content"]) == (0, "call_", "a")
     assert final_choice(delta) == {"index": 3, "delta": {}, "finish_reason": "tool_calls"}
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}
+TEXT = {"type": "text", "text": "a"}
+PICTURE = {"type": "image_url", "image_url": {"url": "u"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ([THOUGHT, TEXT], {"content": "a", "reasoning_content": "t"}),
+        ([THOUGHT], {"content": None, "reasoning_content": "t"}),
+        ([THOUGHT, PICTURE], {"content": [THOUGHT, PICTURE]}),
+        ([TEXT], {"content": [TEXT]}),
+        ("a", {"content": "a"}),
+    ],
+)
+def test_a_content_with_thinking_becomes_a_text(content: Any, expected: dict[str, Any]) -> None:
+    message = {"content": content}
+    assert flatten_thinking(message) is (message["content"] is not content)
+    assert message == expected

@@ -471,3 +471,13 @@ def test_plain_chunks(delta, is_plain):
     chunk = ChunkReader().feed(sse(plain) + sse(event))
     assert chunk is not None
     assert chunk.is_plain == is_plain
+
+
+def test_thinking_in_a_list_becomes_reasoning_content() -> None:
+    part = {"type": "thinking", "thinking": [{"type": "text", "text": "t"}]}
+    delta = {"role": "assistant", "content": [part]}
+    event = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
+    chunk = ChunkReader().feed(b"data: " + orjson.dumps(event) + b"\n\n")
+    assert chunk is not None
+    changed = orjson.loads(chunk.raw.removeprefix(b"data: "))["choices"][0]["delta"]
+    assert changed == {"role": "assistant", "content": None, "reasoning_content": "t"}
