@@ -126,8 +126,8 @@ def test_signing_out_ends_the_stream_in_all_tabs(
     # A tab that has not heard of it yet may ask once more.
     for late in asked[1:]:
         answer = late.response()
-        assert answer is not None
-        assert answer.status == 401
+        # The next view may have ended the request before it was answered.
+        assert late.failure if answer is None else answer.status == 401
     assert context.cookies() == []
 
 
