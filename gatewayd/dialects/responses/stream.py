@@ -15,6 +15,7 @@ from gatewayd.completions.deltas import (
 )
 from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
+from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.completions.tool_call_assembler import ToolCallAssembler
 from gatewayd.dialects.responses.envelope import (
     INCOMPLETE_REASONS,
@@ -138,7 +139,13 @@ class ResponseStream:
         first = self._queue[0] if self._queue else None
         if first is not None and first.is_open and not isinstance(first, CallItem):
             self._end_item(first, INCOMPLETE)
-        self._end("failed", None, failure_of(error))
+        failure = failure_of(error)
+        if failure["code"] == RefusalReason.TOO_LONG:
+            # Codex reads the failed response, libraries this event; LangChain knows it by these words.
+            message = f"{failure['message']}: the input exceeds the context window of this model"
+            told = {"type": "invalid_request_error", **failure, "message": message, "param": "input"}
+            self.events.write("error", code=told["code"], message=message, param="input", error=told)
+        self._end("failed", None, failure)
         return self.events.take()
 
     def _chunk(self, chunk: Mapping[str, Any]) -> None:

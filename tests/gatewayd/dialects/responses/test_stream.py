@@ -354,3 +354,14 @@ def test_log_probabilities_of_a_text() -> None:
 
 def _without_ids(response: Body) -> Body:
     return {name: value for name, value in response.items() if name not in ("id",)}
+
+
+def test_a_too_long_request_is_an_error_before_the_failure() -> None:
+    error = GatewayError(ErrorKind.INVALID_REQUEST, "too much", provider_code="context_length_exceeded")
+    stream = new_stream()
+    events = parse(stream.fail(error) + stream.last(is_stored=False))
+    assert [event["type"] for event in events[-2:]] == ["error", "response.failed"]
+    told = events[-2]["error"]
+    assert (told["code"], told["param"]) == ("context_length_exceeded", "input")
+    assert "exceeds the context window" in told["message"]
+    assert events[-1]["response"]["error"]["code"] == "context_length_exceeded"

@@ -300,7 +300,7 @@ async def test_a_too_long_request_fails_where_clients_shorten_it(door: Door, sdk
     assert caught.value.code == "context_length_exceeded"
     door.fake.script(refusal)
     events = await door.stream("claude.m")
-    assert kinds(events) == ["created", "in_progress", "failed"]
+    assert kinds(events) == ["created", "in_progress", "error", "failed"]
     assert events[-1]["response"]["error"]["code"] == "context_length_exceeded"
 
 
