@@ -1,11 +1,13 @@
 """Facts about a request that the middleware stores for the handlers."""
 
+from functools import partial
 from typing import Final
 
 from aiohttp import web
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.plugins.runtime.context import RequestFacts
 
 ACTOR: web.RequestKey[Actor | None] = web.RequestKey("actor", object)  # type: ignore[arg-type]
@@ -98,3 +100,8 @@ def facts_of(request: web.Request) -> RequestFacts:
         base_url=base_url(request),
         request_id=request_id(request),
     )
+
+
+def caller_of(request: web.Request) -> RequestCaller:
+    """Return the caller of a request to a model, with the facts for plugins; raises as `actor` does."""
+    return RequestCaller(actor(request), request_id(request), partial(facts_of, request))

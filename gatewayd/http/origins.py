@@ -19,7 +19,8 @@ FETCH_DESTINATION: Final = "Sec-Fetch-Dest"
 OWN_FETCH_SITES: Final = frozenset({"same-origin", "none"})
 HEADER_NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2048}")
 EXPOSED_HEADERS: Final = (
-    "X-Request-Id, request-id, X-Gateway-Warning, X-Gateway-Stream-Id, Idempotent-Replayed, Retry-After"
+    "X-Request-Id, request-id, X-Gateway-Warning, X-Gateway-Stream-Id,"
+    " X-Gateway-Token-Count, Idempotent-Replayed, Retry-After"
 )
 DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 FOREIGN_ORIGIN: Final = "foreign_origin"

@@ -6,7 +6,7 @@ answer. `response_format: json_object`, which the protocol lacks, becomes a sent
 text of a tool message is passed as the tool wrote it: "Error: ..." does not set `is_error`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
@@ -15,6 +15,7 @@ from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.completion import THOUGHTS
 from gatewayd.dialects.anthropic.effort import reasoning_fields
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
+from gatewayd.dialects.message_turns import split_messages
 from gatewayd.errors import GatewayError, invalid
 
 DEFAULT_MAX_TOKENS = 4096
@@ -48,7 +49,7 @@ def to_request(body: Mapping[str, Any], capabilities: object = None, max_output:
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
     given = read_list(body, "messages")
     check_arguments(given)
-    system, messages = _split_messages(given)
+    system, messages = split_messages(given, _instructions, _assistant, _user)
     if as_mapping(body.get("response_format")).get("type") == "json_object":
         system.append({"type": "text", "text": JSON_ONLY})
     request: Body = {
@@ -70,25 +71,8 @@ def to_request(body: Mapping[str, Any], capabilities: object = None, max_output:
     return request
 
 
-def _split_messages(messages: Sequence[Any]) -> tuple[list[Body], list[Body]]:
-    """Return the system blocks and the turns; adjacent messages of one role become one turn."""
-    system: list[Body] = []
-    turns: list[Body] = []
-    for index, message in enumerate(messages):
-        where = f"messages[{index}]"
-        if not isinstance(message, dict):
-            raise invalid(f"cannot read {where}: it is not an object", param=where)
-        role = message.get("role")
-        if role in ("system", "developer"):
-            system += _text_blocks(message.get("content"), f"{where}.content")
-            continue
-        blocks = _assistant(message, where) if role == "assistant" else _user(message, where)
-        turn_role = "assistant" if role == "assistant" else "user"
-        if blocks and turns and turns[-1]["role"] == turn_role:
-            turns[-1]["content"] += blocks
-        elif blocks:
-            turns.append({"role": turn_role, "content": blocks})
-    return system, turns
+def _instructions(message: Mapping[str, Any], where: str) -> list[Body]:
+    return _text_blocks(message.get("content"), f"{where}.content")
 
 
 def _user(message: Mapping[str, Any], where: str) -> list[Body]:

@@ -17,6 +17,7 @@ from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.source import JSON_ONLY
 from gatewayd.dialects.bedrock.thinking_fields import thinking_fields
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
+from gatewayd.dialects.message_turns import split_messages
 from gatewayd.errors import GatewayError, invalid
 
 READ_FIELDS: Final = frozenset(
@@ -53,7 +54,7 @@ def to_request(body: Mapping[str, Any], family: str, warnings: list[str]) -> Bod
         raise invalid("cannot ask this model for more than one choice", param="n")
     given = read_list(body, "messages")
     check_arguments(given)
-    system, messages = _split_messages(given)
+    system, messages = split_messages(given, _instructions, _assistant, _user)
     if as_mapping(body.get("response_format")).get("type") == "json_object":
         system.append({"text": JSON_ONLY})
     request: Body = {"modelId": body.get("model"), "messages": messages}
@@ -75,25 +76,8 @@ def to_request(body: Mapping[str, Any], family: str, warnings: list[str]) -> Bod
     return request
 
 
-def _split_messages(messages: Sequence[Any]) -> tuple[list[Body], list[Body]]:
-    """Return the system blocks and the turns; adjacent messages of one role become one turn."""
-    system: list[Body] = []
-    turns: list[Body] = []
-    for index, message in enumerate(messages):
-        where = f"messages[{index}]"
-        if not isinstance(message, dict):
-            raise invalid(f"cannot read {where}: it is not an object", param=where)
-        role = message.get("role")
-        if role in ("system", "developer"):
-            system += _texts(message.get("content"), f"{where}.content")
-            continue
-        blocks = _assistant(message, where) if role == "assistant" else _user(message, where)
-        turn_role = "assistant" if role == "assistant" else "user"
-        if blocks and turns and turns[-1]["role"] == turn_role:
-            turns[-1]["content"] += blocks
-        elif blocks:
-            turns.append({"role": turn_role, "content": blocks})
-    return system, turns
+def _instructions(message: Mapping[str, Any], where: str) -> list[Body]:
+    return _texts(message.get("content"), f"{where}.content")
 
 
 def _texts(content: Any, where: str) -> list[Body]:

@@ -1,14 +1,13 @@
 """Routes of embeddings in the OpenAI dialect."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from aiohttp import web
 
 from gatewayd.dialects import embeddings as dialect
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import caller_of
 from gatewayd.http.public.completions import deployments
 from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
@@ -17,7 +16,6 @@ from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.embeddings import EmbeddingService
-from gatewayd.pipeline.filters.inputs import RequestCaller
 
 
 class EmbeddingRoutes:
@@ -50,7 +48,7 @@ class EmbeddingRoutes:
         """Answer `{"model", "input", "encoding_format"?, ...}` with a list of vectors."""
         given = await body.read_object(request, self._body_limit, LARGE_LIMITS)
         asked = dialect.parse_request(with_deployment(request, given))
-        caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
+        caller = caller_of(request)
         answer = await self._embeddings.run(asked.body, caller)
         rendered = dialect.render(answer, asked.model, asked.encoding_format)
         headers = answer_headers(caller.reply_headers, RouteDialect.OPENAI)

@@ -12,7 +12,7 @@ from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import caller_of
 from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.responses.sse import open_stream, send_frames
@@ -59,7 +59,7 @@ class ForwardingRoutes:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "prompt", ...}` with the answer of the model's source."""
         asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
-        caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
+        caller = caller_of(request)
         opening = open_forwarded(self._forwarding.run("/completions", asked, caller), caller)
         if asked.get("stream") is not True:
             return await send_opened(request, await opening)

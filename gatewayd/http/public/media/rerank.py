@@ -1,7 +1,6 @@
 """Routes of reranking, in the dialect of Cohere and Jina."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -11,11 +10,10 @@ from gatewayd.dialects import rerank as dialect
 from gatewayd.http import body
 from gatewayd.http.body import large_reply
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import caller_of
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import NUMBER, OBJECT, TEXT, answers, listed, record
 from gatewayd.json_decoder import LARGE_LIMITS
-from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.media.rerank import RerankService
 
 VERSION_2_PATH: Final = "/v2/rerank"
@@ -54,6 +52,6 @@ class RerankRoutes:
     async def rerank(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "query", "documents", "top_n"?, "return_documents"?}` with the scores."""
         asked = dialect.parse_request(await body.read_object(request, self._body_limit, LARGE_LIMITS))
-        caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
+        caller = caller_of(request)
         answer = await self._rerank.run(asked.body, caller)
         return await large_reply(dialect.render(answer, asked, ids.new_id()))

@@ -10,14 +10,13 @@ from aiohttp import web
 from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import caller_of
 from gatewayd.http.media_forms import read_media_form
 from gatewayd.http.public.completions.passthrough import open_forwarded, send_opened
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
 from gatewayd.http.routes import BASES, FORM_BODY, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, OBJECT, answers
 from gatewayd.json_decoder import LARGE_LIMITS
-from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.media.endpoints import (
     IMAGE_EDIT,
     IMAGE_GENERATION,
@@ -109,7 +108,7 @@ class MediaRoutes:
         name = endpoint.fields[0]
         if not asked.get(name) or not isinstance(asked[name], str | list):
             raise invalid(f"cannot accept {name}: expected a text", param=name)
-        caller = _caller(request)
+        caller = caller_of(request)
         opening = open_forwarded(self._media.run(endpoint, {**defaults, **asked}, caller), caller)
         if asked.get("stream") is not True:
             return await send_opened(request, await opening)
@@ -118,7 +117,7 @@ class MediaRoutes:
     async def _send_form(
         self, request: web.Request, endpoint: MediaEndpoint, file: str
     ) -> web.StreamResponse:
-        caller = _caller(request)
+        caller = caller_of(request)
         await self._media.check(endpoint, {}, caller)
         form = await read_media_form(request, self._file_limit, file)
         try:
@@ -128,10 +127,6 @@ class MediaRoutes:
             return await send_opened(request, await open_forwarded(asked, caller))
         finally:
             await form.close()
-
-
-def _caller(request: web.Request) -> RequestCaller:
-    return RequestCaller(actor(request), request_id(request), partial(facts_of, request))
 
 
 def _row(path: str, handler: Handler, summary: str) -> Route:

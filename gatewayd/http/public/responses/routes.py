@@ -18,7 +18,7 @@ from gatewayd.dialects.responses.countable import countable
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import actor, caller_of, facts_of, request_id
 from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import ForwardedOpening, open_forwarded, send_opened
@@ -111,7 +111,7 @@ class ResponseRoutes:
     async def respond(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "input", ...}` with a response, or with its events when `stream` is true."""
         asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
-        caller = _caller(request)
+        caller = caller_of(request)
         if asked.get("stream") is not True:
             forwarded = await self._forward(asked, caller)
             if forwarded is not None:
@@ -125,7 +125,7 @@ class ResponseRoutes:
     async def count(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"object": "response.input_tokens", "input_tokens"}`, counted or estimated."""
         asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
-        forwarded = await self._forward(asked, _caller(request), "/input_tokens")
+        forwarded = await self._forward(asked, caller_of(request), "/input_tokens")
         if forwarded is not None:
             return await send_opened(request, forwarded)
         services = self._services
@@ -145,7 +145,7 @@ class ResponseRoutes:
         The reply is `{"id", "object": "response.compaction", "created_at", "output": [...], "usage"}`.
         """
         asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
-        caller = _caller(request)
+        caller = caller_of(request)
         forwarded = await self._forward(asked, caller, "/compact")
         if forwarded is not None:
             return await send_opened(request, forwarded)
@@ -281,10 +281,6 @@ class ResponseRoutes:
 
 async def _ready(answer: ForwardedAnswer) -> ForwardedAnswer:
     return answer
-
-
-def _caller(request: web.Request) -> RequestCaller:
-    return RequestCaller(actor(request), request_id(request), partial(facts_of, request))
 
 
 def _row(path: str, handler: Handler, summary: str) -> Route:

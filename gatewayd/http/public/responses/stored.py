@@ -17,7 +17,7 @@ from gatewayd.dialects.responses.request import ENCRYPTED_REASONING
 from gatewayd.errors import invalid
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import actor, caller_of
 from gatewayd.http.public.completions.passthrough import open_forwarded, send_opened
 from gatewayd.http.public.query_parameters import invalid_parameter, parse_flag, parse_number
 from gatewayd.http.public.responses.frames import render_failure
@@ -25,7 +25,6 @@ from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
-from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.passthrough import StoredForwarder
 from gatewayd.pipeline.responses.archive import ResponseArchive, StoredResponse
 from gatewayd.time_slices import LoopPacer
@@ -128,7 +127,7 @@ class StoredResponseRoutes:
     async def _pass_on(
         self, request: web.Request, method: str, stored: StoredResponse, below: str = ""
     ) -> web.StreamResponse:
-        caller = RequestCaller(actor(request), request_id(request), partial(facts_of, request))
+        caller = caller_of(request)
         query = f"?{request.query_string}" if request.query_string else ""
         path = f"/responses/{quote(stored.id, safe='')}{below}{query}"
         opened = await open_forwarded(self._forwarder.send(method, path, stored, caller), caller)
