@@ -48,9 +48,10 @@ def new_id() -> str:
     """
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)  # noqa: TID251 - this is the clock's home
     fraction = rest * 4096 // 1_000_000
-    random = int.from_bytes(os.urandom(8)) >> 2
-    text = f"{milliseconds << 80 | 7 << 76 | fraction << 64 | 2 << 62 | random:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    random = os.urandom(8)
+    variant = 0x8000 | int.from_bytes(random[:2]) >> 2
+    time_words = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{fraction:03x}"
+    return f"{time_words}-{variant:04x}-{random[2:].hex()}"
 
 
 def new_secret(size: int = 32) -> str:

@@ -56,12 +56,12 @@ class Failover:
         self._clock = clock
         self._unreachable: dict[str, float] = {}
 
-    async def ask(
+    def ask(
         self,
         candidates: Sequence[Candidate[Source]],
         question: Callable[[Model, Source], Awaitable[Result]],
-    ) -> Result:
-        """Return the result of the first successful attempt; raise the error of the last attempt.
+    ) -> Awaitable[Result]:
+        """Return the result of the first successful attempt, or raise the error of the last attempt.
 
         `question` returns at the first byte of the answer, so that later errors are never retried. A source
         that is unreachable or refuses temporarily (429, 503) has done nothing, and the next one is tried.
@@ -69,7 +69,14 @@ class Failover:
         """
         if len(candidates) == 1:
             only = candidates[0]
-            return await question(only.model, only.source)
+            return question(only.model, only.source)
+        return self._ask_each(candidates, question)
+
+    async def _ask_each(
+        self,
+        candidates: Sequence[Candidate[Source]],
+        question: Callable[[Model, Source], Awaitable[Result]],
+    ) -> Result:
         *others, last = self._reachable_first(candidates)
         for candidate in others:
             try:

@@ -44,9 +44,11 @@ class AnswerWatch(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallContext:
     """Facts of a call that a source may use; user fields are set only if a setting allows it.
+
+    Its fields are not set again; frozen, it would take four times as long to make.
 
     `is_converted` marks a body made from another dialect, which may hold fields of that dialect only
     (`cache_control`, `thinking_blocks`); a source that does not speak it must remove them. `scope` is the
@@ -163,6 +165,10 @@ class ModelSource(Protocol):
 @runtime_checkable
 class PreparingSource(Protocol):
     """A source that changes the messages of a chat request before `complete` or `stream` gets it."""
+
+    def prepares(self, model: Model) -> bool:
+        """Return False if the messages of a model's requests stay as they are."""
+        ...
 
     async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return the request as the model takes it, itself if nothing changes; it is never modified.

@@ -43,8 +43,24 @@ THINKING: Final = b'"thinking'
 MAX_DETAILS: Final = 4096
 """Maximum number of elements in one of these lists."""
 
+PLAIN_MEMBERS: Final = frozenset({"role", "content", "refusal", "annotations", "audio"})
+"""Members of a message without reasoning and calls, unless its content is a list."""
+
 _JOINED: Final = ("text", "summary", "data")
 _ENDS: Final = (b'"finish_reason":"', b'"finish_reason": "')
+
+
+def is_plain_answer(completion: Mapping[str, Any]) -> bool:
+    """Return True for a whole answer of one choice that has text alone: no reasoning and no calls."""
+    choices = completion.get("choices")
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+        return False
+    message = choices[0].get("message")
+    return (
+        type(message) is dict
+        and PLAIN_MEMBERS.issuperset(message)
+        and type(message.get("content")) is not list
+    )
 
 
 class ReasoningWatch:

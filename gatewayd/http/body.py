@@ -73,7 +73,10 @@ async def read_object(
     request: web.Request, limit: int = MAX_SMALL_BODY_BYTES, limits: JsonLimits = json_decoder.SMALL_LIMITS
 ) -> dict[str, Any]:
     """Return the body as a JSON object; invalid_request for any other value."""
-    return await decode_object(await read_bytes(request, limit), limits)
+    data = await read_bytes(request, limit)
+    if len(data) <= json_decoder.MAX_SHORT_BYTES:
+        return _object(json_decoder.decode_light(data, limits))
+    return await decode_object(data, limits)
 
 
 async def decode_object(
@@ -82,6 +85,10 @@ async def decode_object(
     """Return a body as a JSON object; invalid_request for any other value."""
     is_short = len(data) <= json_decoder.MAX_SHORT_BYTES
     value = json_decoder.decode_light(data, limits) if is_short else await json_decoder.decode(data, limits)
+    return _object(value)
+
+
+def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise invalid("cannot read the body: expected a JSON object", param="body")
     return value

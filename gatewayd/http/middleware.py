@@ -175,15 +175,15 @@ class PublicEdge:
                 audit_change(route, request, actor)
         return reply
 
-    async def _run_handler(
+    def _run_handler(
         self, route: Route, request: web.Request, actor: Actor | None, is_interruptible: bool
-    ) -> web.StreamResponse:
+    ) -> Awaitable[web.StreamResponse]:
         account = actor.user_id if actor is not None else _account_of(route)
         if not is_interruptible:
-            return await self._run_to_end(route, request, account)
+            return self._run_to_end(route, request, account)
         self._admission.count(request, account, route.use)
         work = route.handler(request)
-        return await (work if actor is None else self._shut_out.run(account, work, actor.jti))
+        return work if actor is None else self._shut_out.run(account, work, actor.jti)
 
     async def _run_to_end(self, route: Route, request: web.Request, account: str) -> web.StreamResponse:
         """Await a handler that goes on without its client; it counts until it is done."""
@@ -284,22 +284,22 @@ class PublicEdge:
 
         return around
 
-    async def _reply(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    def _reply(self, request: web.Request, handler: Handler) -> Awaitable[web.StreamResponse]:
         if is_unsafe(request.raw_path.partition("?")[0]):
             unsafe = GatewayError(ErrorKind.NOT_FOUND, "Not Found", code="route_not_found")
-            return await self._unrouted(_refuse(unsafe), request)
+            return self._unrouted(_refuse(unsafe), request)
         hosts = request.headers.getall(hdrs.HOST, ())
         if len(hosts) > 1:
             ambiguous = invalid("cannot serve the request: it has more than one header Host", param=hdrs.HOST)
-            return await self._unrouted(_refuse(ambiguous), request)
+            return self._unrouted(_refuse(ambiguous), request)
         if hosts and hosts[0] and not is_host(hosts[0]):
             malformed = invalid("cannot serve the request: the header Host is no host name", param=hdrs.HOST)
-            return await self._unrouted(_refuse(malformed), request)
+            return self._unrouted(_refuse(malformed), request)
         if request.match_info.http_exception is not None:
             if request.method == "OPTIONS" and hdrs.ORIGIN in request.headers:
-                return web.Response(status=204)
-            return await self._unrouted(handler(request), request)
-        return await handler(request)
+                return _no_content()
+            return self._unrouted(handler(request), request)
+        return handler(request)
 
     async def _unrouted(
         self, work: Awaitable[web.StreamResponse], request: web.Request
@@ -428,6 +428,10 @@ def _add_headers(reply: web.StreamResponse, headers: Mapping[str, str]) -> None:
     reply.headers.update(headers)
     if policy is not None:
         reply.headers[CONTENT_POLICY] = policy
+
+
+async def _no_content() -> web.StreamResponse:
+    return web.Response(status=204)
 
 
 async def _refuse(error: GatewayError) -> web.StreamResponse:

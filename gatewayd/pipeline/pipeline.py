@@ -19,7 +19,7 @@ from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.documents.presets import apply_record
 from gatewayd.pipeline.endpoints import context_of, select_source
 from gatewayd.pipeline.interfaces import Attachments, ChatFilter, ChatFilters, FilterChain, ToolBox, ToolUse
-from gatewayd.pipeline.reasoning_keeper import AnswerWatcher, ReasoningKeeper, reasoning_origin
+from gatewayd.pipeline.reasoning_keeper import AnswerWatcher, ReasoningKeeper, has_answers, reasoning_origin
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.stream import StartedStream
 from gatewayd.pipeline.tools.loop import ToolLoop, ToolLoopStream, complete_tool_loop
@@ -283,18 +283,15 @@ class _Call:
         """Return the answer; of a streamed one the first chunk has arrived."""
         known = len(self._context.warnings)
         try:
-            return await self._answer(model, source)
+            if self._is_native and isinstance(source, MessagesSource):
+                return await self._run_native(model, source)
+            if not self._request.stream:
+                return ChatAnswer(completion=await self.complete(model, source))
+            return ChatAnswer(chunks=await self.stream(model, source))
         except GatewayError:
             # Another source may answer, whose request is another.
             del self._context.warnings[known:]
             raise
-
-    async def _answer(self, model: Model, source: ModelSource) -> ChatAnswer:
-        if self._is_native and isinstance(source, MessagesSource):
-            return await self._run_native(model, source)
-        if not self._request.stream:
-            return ChatAnswer(completion=await self.complete(model, source))
-        return ChatAnswer(chunks=await self.stream(model, source))
 
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer after the stream filters; the first one has arrived."""
@@ -318,11 +315,15 @@ class _Call:
         context = self._context
         self.origin = reasoning_origin(model)
         self._watch.begin(self.origin)
-        body = await self._reasoning.restore(
-            self._request.body, context.user_id, model, is_converted=context.is_converted
-        )
+        body = self._request.body
+        if has_answers(body):
+            body = await self._reasoning.restore(
+                body, context.user_id, model, is_converted=context.is_converted
+            )
         if is_preparing(type(source)):
-            body = await cast(PreparingSource, source).prepare(body, model, context)
+            preparing = cast(PreparingSource, source)
+            if preparing.prepares(model):
+                body = await preparing.prepare(body, model, context)
         return {**body, "model": model.upstream_id}
 
     async def _run_native(self, model: Model, source: MessagesSource) -> ChatAnswer:

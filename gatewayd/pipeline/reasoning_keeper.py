@@ -10,7 +10,7 @@ from gatewayd.completions.native_thoughts import NativeHistory, NativeRequest, N
 from gatewayd.completions.reasoning_history import ReasoningHistory, is_answer
 from gatewayd.completions.reasoning_marks import origin_of
 from gatewayd.completions.reasoning_memory import ReasoningMemory
-from gatewayd.completions.reasoning_watch import ReasoningWatch
+from gatewayd.completions.reasoning_watch import ReasoningWatch, is_plain_answer
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.time_slices import LoopPacer
 
@@ -21,6 +21,22 @@ SLICE_MESSAGES: Final = 1024
 """Number of messages between two looks at the clock."""
 
 NO_IDS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def has_answers(body: Body) -> bool:
+    """Return True if a request may have answers of a model, whose reasoning `restore` returns or removes.
+
+    Of a long request the messages are not looked through.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        return False
+    if len(messages) > MAX_PLAIN_MESSAGES:
+        return True
+    for message in messages:  # noqa: SIM110 - a generator would cost more than the loop
+        if type(message) is dict and message.get("role") == "assistant":
+            return True
+    return False
 
 
 def reasoning_origin(model: Model) -> str:
@@ -61,6 +77,8 @@ class AnswerWatcher:
 
     def whole(self, completion: Completion) -> Completion:
         """Return the whole answer, or one with the ids of the caller."""
+        if is_plain_answer(completion.decoded):
+            return completion
         if self.call_ids and has_ids(completion.decoded, self.call_ids):
             give_ids(completion.body, self.call_ids)
         self._new_reader().whole(completion.decoded)
@@ -98,11 +116,9 @@ class ReasoningKeeper:
 
         Returns the body itself if nothing changes; it is never modified.
         """
-        messages = body.get("messages")
-        if not isinstance(messages, list):
+        if not has_answers(body):
             return body
-        if len(messages) <= MAX_PLAIN_MESSAGES and not any(map(is_answer, messages)):
-            return body
+        messages = body["messages"]
         origin = reasoning_origin(model)
         history = ReasoningHistory(self.memory, user_id, origin, is_converted=is_converted)
         pace, restored = LoopPacer(), None

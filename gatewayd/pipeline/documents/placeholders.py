@@ -91,8 +91,9 @@ def fill_system_messages(
     messages = request.body.get("messages") or ()
     count = 0
     for message in messages:
-        if message.get("role") in SYSTEM_ROLES and message.get("content"):
-            count += _count(message["content"])
+        if message.get("role") in SYSTEM_ROLES:
+            content = message.get("content")
+            count += content.count(_BEGIN) if isinstance(content, str) else _count(content or ())
     if not count:
         return
     if count > MAX_PLACEHOLDERS:
@@ -129,8 +130,6 @@ def _filled_messages(messages: Sequence[Any], fill: PlaceholderFill) -> list[Any
 
 
 def _count(content: Any) -> int:
-    if isinstance(content, str):
-        return content.count(_BEGIN)
     return sum(part["text"].count(_BEGIN) for part in content if _is_text(part))
 
 

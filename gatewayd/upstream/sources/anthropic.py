@@ -90,6 +90,10 @@ class AnthropicSource(PreparingSource):
         named = [{**item, "name": item.get("display_name")} for item in found]
         return await select_models(self._config, named, "anthropic", self._detail)
 
+    def prepares(self, model: Model) -> bool:
+        """Return False if the messages of a model's requests stay as they are."""
+        return self._rules.repairs(model)
+
     async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return a chat request with its messages as the model takes them."""
         return await self._rules.repair(body, model, context)

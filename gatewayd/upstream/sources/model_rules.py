@@ -53,6 +53,7 @@ class ModelRules:
     def __init__(self, config: ProviderConfig) -> None:
         self._config = config
         self._host = URL(config.base_url).host or ""
+        self._converting = OF_KINDS.get(config.kind)
         self._chosen: dict[str, tuple[Model, Rules]] = {}
         self._logged: set[tuple[str, str]] = set()
 
@@ -73,7 +74,9 @@ class ModelRules:
         With `is_responses` the source reaches the model in the Responses protocol. A source of another
         protocol, which converts the request, gets it without the fields that the other protocol lacks.
         """
-        rules = OF_KINDS.get(self._config.kind) or self.of(model)
+        rules = self._converting or self.of(model)
+        if rules is NO_RULES and not context.is_converted:
+            return body
         adapted, warnings = adapt(body, rules, is_converted=context.is_converted, is_responses=is_responses)
         for sentence in warnings:
             self.warn(sentence, model, context)
@@ -93,6 +96,10 @@ class ModelRules:
     def maker(self) -> str:
         """The maker of the settings or of the host name, "" if neither tells one."""
         return self._config.maker or maker_of_host(self._host)
+
+    def repairs(self, model: Model) -> bool:
+        """Return False if the messages of a model's requests need no repair."""
+        return self.of(model).messages is not NO_MESSAGE_RULES
 
     async def repair(
         self, body: Body, model: Model, context: CallContext, *, is_responses: bool = False

@@ -41,6 +41,7 @@ class OpenAiSource(PreparingSource):
         self._exchange = ProviderClient(config, headers, client)
         self._rules = ModelRules(config)
         self._has_responses = self._rules.maker in WITH_RESPONSES
+        self._may_use_responses = self._has_responses or bool(config.upstream)
         path = self._path("/responses", "")
         self._responses = ResponsesProtocol(config.name, self._exchange, self._rules, path)
 
@@ -63,6 +64,10 @@ class OpenAiSource(PreparingSource):
         """Fetch the models of the provider, see `find_listed`."""
         found = await find_listed(self._config, self._fetch_list)
         return await select_models(self._config, found, "openai", self._detail)
+
+    def prepares(self, model: Model) -> bool:
+        """Return False if the messages of a model's requests stay as they are."""
+        return self._rules.repairs(model)
 
     async def prepare(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return a chat request with its messages as the model takes them."""
@@ -138,6 +143,8 @@ class OpenAiSource(PreparingSource):
         return without_foreign(body) if context.is_converted else body
 
     def _is_for_responses(self, body: Body, model: Model) -> bool:
+        if not self._may_use_responses and not model.rules:
+            return False
         forced = model.rules.get("protocol") or self._config.upstream
         rules = self._rules.of(model)
         # Servers of unknown makers may serve the family without this endpoint.

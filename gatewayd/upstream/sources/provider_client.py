@@ -255,20 +255,28 @@ class ProviderClient:
             context.warnings.extend(changed.sentences)
         return changed.body
 
-    async def _send(
+    def _send(
         self,
         method: str,
         path: str,
         body: Mapping[str, Any] | None,
         context: CallContext | None = None,
         own: Mapping[str, str] = NO_HEADERS,
-    ) -> UpstreamResponse:
+    ) -> Awaitable[UpstreamResponse]:
         headers = self._headers if body is None else self._json_headers
         if own:
             headers = self._with_own(headers, own)
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
-        content = None if body is None else _encode_light(body) or await _encode(body)
+        content = None if body is None else _encode_light(body)
+        if body is not None and content is None:
+            return self._send_encoded(method, path, headers, body)
+        return self._client.request(method, self._base + path, headers, content)
+
+    async def _send_encoded(
+        self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any]
+    ) -> UpstreamResponse:
+        content = await _encode(body)
         return await self._client.request(method, self._base + path, headers, content)
 
     def _with_own(self, headers: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:

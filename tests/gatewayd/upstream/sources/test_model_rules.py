@@ -46,7 +46,7 @@ def test_a_warning_is_told_always_and_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(model_rules, "adapt", lambda body, rules, **_: ({"changed": True}, ["left out x"]))
-    contexts = [CallContext("r1", "u1"), CallContext("r2", "u1")]
+    contexts = [CallContext(name, "u1", is_converted=True) for name in ("r1", "r2")]
     chosen = rules()
     with caplog.at_level(logging.WARNING):
         for context in contexts:
