@@ -174,6 +174,7 @@ TAIL: Final = r""".Sh SEE ALSO
 .Xr gatewayd.toml 5 ,
 .Xr gatewayd-dialects 7 ,
 .Xr gatewayd-documents 7 ,
+.Xr gatewayd-operations 7 ,
 .Xr gatewayd-plugins 7 ,
 .Xr gatewayd-scim 7 ,
 .Xr gatewayd-signin 7 ,

@@ -182,6 +182,7 @@ $ gatewayctl \-\-install\-completion
 .Sh SEE ALSO
 .Xr gatewayd.toml 5 ,
 .Xr gatewayd-documents 7 ,
+.Xr gatewayd-operations 7 ,
 .Xr gatewayd-plugins 7 ,
 .Xr gatewayd 8
 """
