@@ -25,6 +25,7 @@ from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.errors import ErrorKind, GatewayError, full_message
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 from gatewayd.http.server import HttpServer
+from gatewayd.http.tls import TlsCertificate
 from gatewayd.observe.logs import LogFormat, configure_logging
 from gatewayd.observe.loop import LoopErrors
 from gatewayd.observe.systemd import ActivatedSockets, Watchdog, activated_sockets, notifier_from_environment
@@ -39,6 +40,7 @@ log = logging.getLogger(__name__)
 FLUSH_SECONDS: Final = 5.0
 MEMORY_CHECK_SECONDS: Final = 10.0
 PRUNE_INTERVAL_SECONDS: Final = 3600.0
+CERTIFICATE_INTERVAL_SECONDS: Final = 30.0
 STOP_SECONDS: Final = 1.0
 """Time for clients to receive the end of an event stream or of an aborted answer."""
 
@@ -80,6 +82,7 @@ class Daemon:
         self._settings = settings
         self._invocation = invocation
         self._notifier = notifier_from_environment(invocation.environ)
+        self._certificate: TlsCertificate | None = None
         self._signal = asyncio.Event()
         self._stopping = False
         self._cancelled_by_stop: asyncio.Task[None] | None = None
@@ -134,7 +137,7 @@ class Daemon:
             stack.push_async_callback(server.close)
         given = activated_sockets(self._invocation.environ, self._invocation.pid)
         addresses = await self._listen(public, control, given)
-        gateway.url = f"http://{addresses[0]}"
+        gateway.url = f"{'http' if self._certificate is None else 'https'}://{addresses[0]}"
         for address in addresses:
             log.info("listening", extra={"address": address})
         return (public, control)
@@ -144,9 +147,15 @@ class Daemon:
     ) -> Sequence[str]:
         settings = self._settings
         check_header_sockets(settings, given.http)
-        addresses = await public.listen_sockets(given.http)
-        if not given.http:
-            addresses.append(await public.listen_tcp(settings.host, settings.port))
+        if settings.tls_certificate is not None and settings.tls_key is not None:
+            self._certificate = TlsCertificate(settings.tls_certificate, settings.tls_key)
+        tls = None if self._certificate is None else self._certificate.context
+        addresses = await public.listen_sockets(given.http, tls)
+        if settings.host and not given.http:
+            addresses.append(await public.listen_tcp(settings.host, settings.port, tls))
+        if settings.http_socket is not None:
+            group = settings.http_socket_group
+            addresses.append(await public.listen_unix(settings.http_socket, group, "http_socket_group"))
         if given.control is not None:
             addresses += await control.listen_sockets([given.control])
         else:
@@ -176,6 +185,8 @@ class Daemon:
         tasks.spawn("batches", batches.worker.work())
         tasks.spawn("streams", gateway.services.resumption.streams.run())
         tasks.spawn("old replies", _every(PRUNE_INTERVAL_SECONDS, gateway.services.resumption.replies.prune))
+        if self._certificate is not None:
+            tasks.spawn("certificate", _every(CERTIFICATE_INTERVAL_SECONDS, self._certificate.look))
         tasks.spawn("documents", gateway.services.documents.start())
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval
@@ -215,6 +226,8 @@ class Daemon:
         try:
             fresh = self._invocation.load()
             names = changed_settings(self._settings, fresh)
+            if self._certificate is not None:
+                self._certificate.reload()
             await reload(gateway, fresh)
         except GatewayError as error:
             log.error("reload refused, the old configuration stays: %s", error.full_message)

@@ -266,9 +266,9 @@ class PublicEdge:
             given = request.headers.get("X-Request-Id")
             request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
             request[REQUEST_ID] = request_id
-            if self._options.trusted_proxies:
+            if self._options.trusted_proxies or uses_unix_socket(request):
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
-                if is_within(request.remote or "", self._options.trusted_proxies):
+                if is_proxy(request, self._options.trusted_proxies):
                     request[SITE] = forwarded_site(request)
             if self._trusted_headers is not None:
                 request[FORGED_HEADERS] = self._trusted_headers.find_forged(request)
@@ -400,9 +400,21 @@ def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network
     # A proxy may add a header line of its own below a forged one of the client.
     given = ",".join(request.headers.getall("X-Forwarded-For", ()))
     hops = [hop.strip() for hop in given.split(",") if hop.strip()]
+    if hops and is_proxy(request, trusted):
+        address = _without_port(hops.pop())
     while hops and is_within(address, trusted):
         address = _without_port(hops.pop())
     return address
+
+
+def is_proxy(request: web.Request, trusted: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+    """Return whether a peer is a trusted proxy: one of a network, or of a unix socket."""
+    return uses_unix_socket(request) or is_within(request.remote or "", trusted)
+
+
+def uses_unix_socket(request: web.Request) -> bool:
+    """Return whether the peer of a request is a process of this machine that may open a unix socket."""
+    return getattr(request.protocol, "uses_unix_socket", False)
 
 
 def _without_port(hop: str) -> str:

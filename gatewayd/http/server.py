@@ -5,16 +5,18 @@ import errno
 import grp
 import os
 import socket
+import ssl
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections.drain import is_readable
 from gatewayd.http.connections.request_heads import ConnectionServer, ServerConnection, ServerRunner
+from gatewayd.http.tls import HANDSHAKE_SECONDS
 
 BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0
@@ -50,27 +52,36 @@ class HttpServer:
         """Prepare the application; must be called before the first listener."""
         await self._runner.setup()
 
-    async def listen_tcp(self, host: str, port: int) -> str:
+    async def listen_tcp(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
         """Listen on an address and return it as `host:port`; not_configured when the address cannot be
         used."""
-        site = web.TCPSite(self._runner, host, port, backlog=BACKLOG)
+        site = _Listener(self._runner, tls, host=host, port=port)
         try:
             await site.start()
         except OSError as error:
             raise _refused(f"{host}:{port}", error) from error
         return _format_address(self._runner.addresses[-1])
 
-    async def listen_sockets(self, sockets: Sequence[socket.socket]) -> list[str]:
-        """Listen on sockets that the service manager opened and return their addresses."""
+    async def listen_sockets(
+        self, sockets: Sequence[socket.socket], tls: ssl.SSLContext | None = None
+    ) -> list[str]:
+        """Listen on sockets that the service manager opened and return their addresses.
+
+        `tls` is not used on unix sockets.
+        """
         for channel in sockets:
-            site = web.SockSite(self._runner, channel, backlog=BACKLOG)
+            is_unix = channel.family is socket.AF_UNIX
+            site = _Listener(self._runner, None if is_unix else tls, sock=channel)
             await site.start()
             self._given.append(site)
         return [_format_address(channel.getsockname()) for channel in sockets]
 
-    async def listen_unix(self, path: Path, group: str) -> str:
-        """Listen on a unix socket for the owner and, unless empty, a group; return its path."""
-        gid = _group_id(group)
+    async def listen_unix(self, path: Path, group: str, setting: str = "control_group") -> str:
+        """Listen on a unix socket for the owner and, unless empty, a group; return its path.
+
+        `setting` is the name of the setting that named the group.
+        """
+        gid = _group_id(group, setting)
         _remove_stale(path)
         before = os.umask(0o177)
         try:
@@ -80,7 +91,7 @@ class HttpServer:
         finally:
             os.umask(before)
         if gid is not None:
-            _open_to_group(path, gid, group)
+            _open_to_group(path, gid, f"{setting} {group!r}")
         return str(path)
 
     async def stop_listening(self) -> None:
@@ -135,14 +146,45 @@ async def _accept_waiting(site: web.BaseSite) -> None:
                 break
 
 
-def _group_id(name: str) -> int | None:
+class _Listener(web.BaseSite):
+    """A listener whose handshakes have a time limit, which the sites of aiohttp cannot set.
+
+    `place` are arguments of `create_server`: `host` and `port`, or `sock`.
+    """
+
+    __slots__ = ("_place",)
+
+    def __init__(self, runner: ServerRunner, tls: ssl.SSLContext | None, **place: Any) -> None:
+        super().__init__(runner, backlog=BACKLOG, ssl_context=tls)
+        self._place = place
+
+    @property
+    def name(self) -> str:
+        """The place, for messages of aiohttp."""
+        return str(self._place)
+
+    async def start(self) -> None:
+        """Listen; raises OSError."""
+        await super().start()
+        if self._runner.server is None:
+            raise RuntimeError("the server is not open")
+        self._server = await asyncio.get_running_loop().create_server(
+            self._runner.server,
+            ssl=self._ssl_context,
+            backlog=self._backlog,
+            ssl_handshake_timeout=None if self._ssl_context is None else HANDSHAKE_SECONDS,
+            **self._place,
+        )
+
+
+def _group_id(name: str, setting: str) -> int | None:
     if not name:
         return None
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
         raise GatewayError(
-            ErrorKind.NOT_CONFIGURED, f"cannot open the control socket: control_group {name!r} does not exist"
+            ErrorKind.NOT_CONFIGURED, f"cannot open the socket: {setting} {name!r} does not exist"
         ) from None
 
 
@@ -153,8 +195,8 @@ def _open_to_group(path: Path, gid: int, group: str) -> None:
     except OSError as error:
         raise GatewayError(
             ErrorKind.NOT_CONFIGURED,
-            f"cannot give the control socket {path} to control_group {group!r}: {_reason(error)}; let"
-            " gatewayd-control.socket open it, or run the daemon as a member of the group",
+            f"cannot give the socket {path} to {group}: {_reason(error)}; let a unit of the service manager"
+            " open it, or run the daemon as a member of the group",
         ) from error
 
 

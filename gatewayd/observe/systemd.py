@@ -22,7 +22,7 @@ SOCKET_VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 """Environment variables that describe the passed sockets."""
 
 FAMILIES = {
-    "http": (socket.AF_INET, socket.AF_INET6),
+    "http": (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX),
     "control": (socket.AF_UNIX,),
 }
 """The names of activated sockets, each with the address families that it may have."""

@@ -28,6 +28,16 @@ def _cookie(settings: Settings) -> FoundProblems:
         )
 
 
+def _listeners(settings: Settings) -> FoundProblems:
+    if not settings.host and settings.http_socket is None:
+        yield "host", "cannot use an empty host without http_socket: nobody could reach the HTTP interface"
+    if settings.http_socket is not None and settings.http_socket == settings.control_socket:
+        yield "http_socket", "cannot use http_socket: it is the control socket"
+    if (settings.tls_certificate is None) is not (settings.tls_key is None):
+        given, absent = ("tls_certificate", "tls_key")[:: 1 if settings.tls_certificate else -1]
+        yield given, f"cannot use {given}: {absent} is not set"
+
+
 def _first_administrator(settings: Settings) -> FoundProblems:
     has_password = bool(settings.webui_admin_password.get_secret_value())
     if bool(settings.webui_admin_email) != has_password:
@@ -197,14 +207,16 @@ def _allowed_endpoints(settings: Settings) -> FoundProblems:
 
 
 def _is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address; "" is a unix socket alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host in {"", "localhost"}
 
 
 PROBLEMS: Final = (
     SettingsCheck(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
+    SettingsCheck(("host", "http_socket", "control_socket", "tls_certificate", "tls_key"), _listeners),
     SettingsCheck(("webui_admin_email", "webui_admin_password"), _first_administrator),
     SettingsCheck(("openai_api_base_urls", "openai_api_keys"), _key_positions),
     SettingsCheck(

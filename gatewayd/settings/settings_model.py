@@ -29,6 +29,7 @@ from gatewayd.settings.fields import (
     setting,
 )
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
+from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
@@ -63,6 +64,7 @@ class ConfiguredRuntime:
 
 
 class Settings(
+    ListenerFields,
     ConnectionFields,
     DirectoryFields,
     PageFields,
@@ -80,27 +82,6 @@ class Settings(
         restart(SERVER),
         "prod",
         "Kind of installation; with dev, /docs and /openapi.json describe the API to everybody.",
-    )
-    host: types.Line = setting(
-        restart(SERVER),
-        "127.0.0.1",
-        "Address to listen on; a socket of the service manager replaces it.",
-        min_length=1,
-        max_length=255,
-    )
-    port: types.Whole = setting(
-        restart(SERVER), 8080, "TCP port to listen on; 0 takes a free one.", ge=0, le=65535
-    )
-    control_socket: types.SocketPath = setting(
-        restart(SERVER),
-        Path("/run/gatewayd/control.sock"),
-        "Unix socket of the control API, for gatewayctl(1); in the service manager's runtime directory"
-        " by default.",
-    )
-    control_group: types.Line = setting(
-        restart(SERVER),
-        "",
-        "Group that may use the control socket, as root and the daemon's user may.",
     )
     webui_name: types.Line = setting(
         restart(SERVER), "gatewayd", "Name of this gateway, shown to users.", min_length=1, max_length=128

@@ -301,6 +301,11 @@ SocketPath = Annotated[
     AfterValidator(_socket),
     ExpectedValue("an absolute path of at most 107 bytes"),
 ]
+OptionalSocketPath = Annotated[
+    Annotated[Path, AfterValidator(_socket)] | None,
+    BeforeValidator(_absolute_or_none),
+    ExpectedValue('an absolute path of at most 107 bytes, or ""'),
+]
 OptionalFile = Annotated[
     Annotated[Path, AfterValidator(_absolute)] | None,
     BeforeValidator(_absolute_or_none),

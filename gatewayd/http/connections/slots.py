@@ -1,6 +1,7 @@
 """Connections that take a place in the descriptor budget and report their unsent bytes."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from functools import partial
 from typing import cast
@@ -24,6 +25,9 @@ class SeatedConnection(DrainingConnection):
     network: str | None = None
     """Network of the last request in the counts, None before the first."""
 
+    uses_unix_socket = False
+    """Whether the peer is a process of this machine that may open a unix socket."""
+
     is_spare = False
     is_stranger = True
     # Kept after aiohttp has released it, until all bytes are sent.
@@ -37,6 +41,8 @@ class SeatedConnection(DrainingConnection):
         """Take a place in the budget."""
         super().connection_made(transport)
         self._wire = cast(asyncio.Transport, transport)
+        # A peer that left at once has no address either, whatever it used.
+        self.uses_unix_socket = transport.get_extra_info("socket").family is socket.AF_UNIX
         if not self.room.enter(self):
             self.force_close()
 

@@ -42,6 +42,21 @@ class Authority:
         return context
 
 
+def write_certificate(folder: Path, name: str, password: bytes = b"") -> tuple[Path, Path]:
+    """Write a self-signed certificate of 127.0.0.1 with a common name; return its file and its key file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    address = x509.SubjectAlternativeName([_general_name("127.0.0.1")])
+    builder = _builder(_named(name), _named(name), key).add_extension(address, critical=False)
+    encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
+    if password:
+        encryption = serialization.BestAvailableEncryption(password)
+    pem = serialization.Encoding.PEM
+    files = folder / f"{name}.pem", folder / f"{name}.key"
+    files[0].write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    files[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, encryption))
+    return files
+
+
 def _builder(name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     day = timedelta(days=1)
