@@ -22,7 +22,7 @@ NAMED_BY_OTHERS = {
 }
 
 # Words that end with "ing" and are nouns: what is provided, set, or mapped, not the act of it.
-NOUNS = {"provisioning", "setting", "mapping", "string", "ring", "warning", "heading"}
+NOUNS = {"provisioning", "metering", "setting", "mapping", "string", "ring", "warning", "heading"}
 
 # Modules that import a module by its name as text, and why a plain import would not do.
 IMPORTS_BY_TEXT = {

@@ -8,6 +8,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from gatewayd.catalog.records import Model
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.metering.records import MeteredCall
 
 log = logging.getLogger(__name__)
 
@@ -60,38 +61,48 @@ class Failover:
         self,
         candidates: Sequence[Candidate[Source]],
         question: Callable[[Model, Source], Awaitable[Result]],
+        call: MeteredCall | None = None,
     ) -> Awaitable[Result]:
         """Return the result of the first successful attempt, or raise the error of the last attempt.
 
         `question` returns at the first byte of the answer, so that later errors are never retried. A source
         that is unreachable or refuses temporarily (429, 503) has done nothing, and the next one is tried.
-        Every other error is raised at once, because the source may have processed the request.
+        Every other error is raised at once, because the source may have processed the request. `call` is told
+        which source is asked.
         """
         if len(candidates) == 1:
             only = candidates[0]
+            if call is not None:
+                _note(call, only.model, only.source.name)
             return question(only.model, only.source)
-        return self._ask_each(candidates, question)
+        return self._ask_each(candidates, question, call)
 
     async def _ask_each(
         self,
         candidates: Sequence[Candidate[Source]],
         question: Callable[[Model, Source], Awaitable[Result]],
+        call: MeteredCall | None,
     ) -> Result:
         *others, last = self._reachable_first(candidates)
         for candidate in others:
             try:
-                return await self._ask(candidate, question)
+                return await self._ask(candidate, question, call)
             except GatewayError as error:
                 if error.kind not in SAFE_RETRY_KINDS and error.code not in MISSING_CODES:
                     raise
                 log.warning(
                     "trying another source: %s", error.full_message, extra={"model": candidate.model.id}
                 )
-        return await self._ask(last, question)
+        return await self._ask(last, question, call)
 
     async def _ask(
-        self, candidate: Candidate[Source], question: Callable[[Model, Source], Awaitable[Result]]
+        self,
+        candidate: Candidate[Source],
+        question: Callable[[Model, Source], Awaitable[Result]],
+        call: MeteredCall | None,
     ) -> Result:
+        if call is not None:
+            _note(call, candidate.model, candidate.source.name)
         try:
             return await question(candidate.model, candidate.source)
         except GatewayError as error:
@@ -103,3 +114,8 @@ class Failover:
         now = self._clock()
         self._unreachable = {name: until for name, until in self._unreachable.items() if until > now}
         return sorted(candidates, key=lambda candidate: candidate.source.name in self._unreachable)
+
+
+def _note(call: MeteredCall, model: Model, source: str) -> None:
+    call.attempts += 1
+    call.source, call.upstream_model, call.family = source, model.upstream_id, model.family

@@ -8,6 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.errors import NO_HEADERS, GatewayError
+from gatewayd.metering.records import MeteredCall
 
 
 class Viewer(Protocol):
@@ -57,7 +58,7 @@ class CallContext:
     it leaves out or changes. A source passes each chunk of a streamed answer to `watch`.
     `client_headers` are the caller's headers for a source of the messages protocol, with names in lower case.
     A source puts the headers of its answer that the caller gets into `reply_headers`
-    (`completions.rate_limits`).
+    (`completions.rate_limits`). `call` meters the current call of a source; None meters nothing.
     """
 
     request_id: str
@@ -72,6 +73,7 @@ class CallContext:
     client_headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
     reply_headers: dict[str, str] = field(default_factory=dict, compare=False)
     watch: AnswerWatch | None = field(default=None, compare=False)
+    call: MeteredCall | None = field(default=None, compare=False)
 
 
 class NativeRefusalError(GatewayError):

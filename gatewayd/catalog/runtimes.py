@@ -19,6 +19,8 @@ from gatewayd.catalog.service import MAX_ID_LENGTH, Catalog
 from gatewayd.completions.records import Body
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.metering.answers import MeteredReply
+from gatewayd.metering.records import MeteredCaller
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,15 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 
 ASK_SECONDS: Final = 10.0
 """Maximum duration of one runtime's reply when several replies are merged."""
+
+EMBEDDINGS: Final = "embeddings"
+ENDPOINTS: Final = {
+    "/api/chat": "chat",
+    "/api/generate": "completions",
+    "/api/embed": EMBEDDINGS,
+    "/api/embeddings": EMBEDDINGS,
+}
+"""Paths whose requests a model answers, with the words of `pipeline.records.Endpoint`."""
 
 NUMBER_PATTERN: Final = re.compile(r"[0-9]{1,9}")
 
@@ -106,9 +117,14 @@ class ModelRuntimes:
         raise model_not_found(name)
 
     async def forward(
-        self, found: RuntimeModel, path: str, body: Body, context: CallContext
+        self,
+        found: RuntimeModel,
+        path: str,
+        body: Body,
+        context: CallContext,
+        caller: MeteredCaller | None = None,
     ) -> tuple[str, ForwardedAnswer]:
-        """Forward a request about a model to one of its runtimes, in rotation.
+        """Forward a request about a model to one of its runtimes, in rotation; one of a `caller` is metered.
 
         `body` uses the caller's names. Returns the runtime's name with its reply. If a runtime is unreachable
         or refuses temporarily, the next one is tried, because the first has done nothing.
@@ -126,7 +142,20 @@ class ModelRuntimes:
                 "POST", path, with_model_name(body, model.upstream_id), context
             )
 
-        return await self._catalog.failover.ask(candidates, ask)
+        endpoint = ENDPOINTS.get(path)
+        if endpoint is None or caller is None:
+            return await self._catalog.failover.ask(candidates, ask)
+        meter = self._catalog.meter
+        call = context.call = meter.begin(
+            caller,
+            found.model.id,
+            endpoint,
+            body,
+            request_id=context.request_id,
+            is_stream=endpoint != EMBEDDINGS and body.get("stream") is not False,
+        )
+        name, answer = await meter.run(call, self._catalog.failover.ask, candidates, ask, call)
+        return name, MeteredReply(answer, call, meter)
 
     async def tags(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:
         """Return the runtimes' models that the viewer may use, each once, in the runtimes' format."""

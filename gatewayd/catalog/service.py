@@ -27,6 +27,7 @@ from gatewayd.catalog.model_names import find_listed_name, model_name_variants
 from gatewayd.catalog.records import FAMILY, Grant, Model, ModelRecord
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.metering.meter import CallMeter
 from gatewayd.tasks import TaskRegistry
 from gatewayd.time_slices import LoopPacer
 from gatewayd.transactions import after_commit
@@ -64,6 +65,7 @@ class Catalog:
         tasks: TaskRegistry,
         options: CatalogOptions,
         clock: ids.Clock = ids.now,
+        meter: CallMeter | None = None,
     ) -> None:
         self._store = records
         self._tasks = tasks
@@ -75,6 +77,8 @@ class Catalog:
         self._ordered: Sequence[Model] | None = None
         self._merged: dict[str, Candidates] | None = None
         self.failover = Failover()
+        self.meter = meter or CallMeter()
+        """Meters the calls of the models; each caller of a source reports to it."""
 
         self.changing = asyncio.Lock()
         """Held from reading a record until its change is committed."""

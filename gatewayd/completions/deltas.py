@@ -76,6 +76,20 @@ def usage_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
     return usage
 
 
+def event_characters(event: Mapping[str, Any]) -> int:
+    """Return the number of characters of the texts in an event, with reasoning and arguments of calls."""
+    choices = map(as_mapping, as_sequence(event.get("choices")))
+    return sum(delta_characters(as_mapping(choice.get("delta"))) for choice in choices)
+
+
+def delta_characters(delta: Mapping[str, Any]) -> int:
+    """Return the number of characters of the texts in a delta, with reasoning and arguments of calls."""
+    count = sum(len(value) for name, value in delta.items() if isinstance(value, str) and name != "role")
+    for call in calls_of(delta):
+        count += len(as_text(as_mapping(call.get("function")).get("arguments")))
+    return count
+
+
 def reasoning_pieces_of(message: Mapping[str, Any]) -> list[ReasoningPiece]:
     """Return the reasoning pieces of a message or delta from all fields that providers use.
 

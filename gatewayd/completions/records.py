@@ -3,7 +3,7 @@
 The format is the OpenAI chat completion. Bytes that are never decoded pass through unchanged.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import orjson
@@ -55,10 +55,16 @@ class CompletionChunk:
     `chat.completion.chunk` or an in-band error `{"error": {...}}`.
     """
 
-    __slots__ = ("_events", "_raw", "is_plain")
+    __slots__ = ("_events", "_raw", "characters", "is_plain", "usage")
 
     def __init__(
-        self, *, raw: bytes | None = None, events: Sequence[Body] | None = None, is_plain: bool = False
+        self,
+        *,
+        raw: bytes | None = None,
+        events: Sequence[Body] | None = None,
+        is_plain: bool = False,
+        characters: int = 0,
+        usage: Mapping[str, Any] | None = None,
     ) -> None:
         if raw is None and events is None:
             raise ValueError("a chunk needs bytes or events")
@@ -66,6 +72,10 @@ class CompletionChunk:
         self._events = None if events is None else list(events)
         self.is_plain = is_plain
         """Whether its reader knows that it has text alone: no reasoning and no calls."""
+        self.characters = characters
+        """Length of its texts, if it is bytes and its reader has decoded them."""
+        self.usage = usage
+        """The usage in it, likewise."""
 
     @property
     def events(self) -> list[Body]:

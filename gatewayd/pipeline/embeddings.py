@@ -42,8 +42,9 @@ class EmbeddingService:
         Records and filters apply as in `InputFilters.apply`.
         """
         asked = await self._inputs.apply(CONVERSION, body, caller)
-        answer = await self._catalog.failover.ask(
-            asked.candidates, lambda model, source: self._embed(asked.body, model, source, asked.context)
+        question = asked.question(self._catalog, caller.actor, CONVERSION.endpoint)
+        answer = await question.whole(
+            lambda model, source: self._embed(asked.body, model, source, asked.context)
         )
         return {**answer, "model": body["model"]}
 

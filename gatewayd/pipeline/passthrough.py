@@ -79,7 +79,8 @@ class RequestForwarder:
         if has_ids:
             await self._response_ids.check(body, caller.actor.user_id)
         forwarding = _Forwarding(path + below, asked.body, asked.context, self._missing)
-        answer = await self._catalog.failover.ask(asked.candidates, forwarding.ask)
+        question = asked.question(self._catalog, caller.actor, conversion.endpoint)
+        answer = await question.reply(forwarding.ask)
         if has_ids:
             recipient = ResponseRecipient(caller.actor.user_id, caller.request_id)
             named = None if note is None else partial(note, forwarding.model, forwarding.source_name)

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.failover import Candidate, Failover
+from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource, PreparingSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
@@ -14,6 +14,9 @@ from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError
+from gatewayd.metering.answers import MeteredChunks, finish_whole
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.records import MeteredCall
 from gatewayd.pipeline.documents.placeholders import fill_system_messages
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.documents.presets import apply_record
@@ -24,6 +27,8 @@ from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.stream import StartedStream
 from gatewayd.pipeline.tools.loop import ToolLoop, ToolLoopStream, complete_tool_loop
 from gatewayd.plugins.runtime.context import CallScope
+
+Result = TypeVar("Result")
 
 PIPE: Final = "pipe"
 """Key that only the listings of function models have."""
@@ -127,11 +132,8 @@ class Pipeline:
             watch=watch,
         )
         call = _Call(request, context, chain, (self.reasoning, watch), is_plain=not sources and use is None)
-        failover = self._catalog.failover
-        if use is None:
-            answer = await failover.ask(candidates, call.answer)
-        else:
-            answer = await _answer_with_tools(request, use, _SourceCaller(failover, candidates, call))
+        caller = _SourceCaller(self._catalog, candidates, call, actor)
+        answer = await (caller.answer() if use is None else _answer_with_tools(request, use, caller))
         answer.headers, answer.origin = context.reply_headers, call.origin
         if answer.is_native:
             # Conversion warnings do not apply to a request that is sent in its original form.
@@ -233,32 +235,45 @@ async def _answer_with_tools(request: ChatRequest, use: ToolUse, caller: "_Sourc
 
 
 class _SourceCaller:
-    """Sends the current state of a request to the sources of its model."""
+    """Sends the current state of a request to the sources of its model; each time is a metered call."""
 
-    __slots__ = ("_call", "_candidates", "_failover")
+    __slots__ = ("_actor", "_call", "_candidates", "_failover", "_meter")
 
-    def __init__(self, failover: Failover, candidates: Candidates, call: "_Call") -> None:
-        self._failover = failover
+    def __init__(self, catalog: Catalog, candidates: Candidates, call: "_Call", actor: Actor) -> None:
+        self._failover = catalog.failover
+        self._meter = catalog.meter
         self._candidates = candidates
         self._call = call
+        self._actor = actor
 
-    async def answer(self) -> ChatAnswer:
+    def answer(self) -> Awaitable[ChatAnswer]:
         """Return the answer in the form that the caller requested."""
-        return await self._failover.ask(self._candidates, self._call.answer)
+        return self._ask(self._call.answer)
 
-    async def complete(self) -> Completion:
+    def complete(self) -> Awaitable[Completion]:
         """Return a whole answer."""
-        return await self._failover.ask(self._candidates, self._call.complete)
+        return self._ask(self._call.complete)
 
-    async def stream(self) -> ChunkStream:
+    def stream(self) -> Awaitable[ChunkStream]:
         """Return the chunks of an answer; the first one has arrived."""
-        return await self._failover.ask(self._candidates, self._call.stream)
+        return self._ask(self._call.stream)
+
+    def _ask(self, question: Callable[[Model, ModelSource], Awaitable[Result]]) -> Awaitable[Result]:
+        candidates, meter = self._candidates, self._meter
+        metered = self._call.begin(meter, self._actor, candidates[0].model.id)
+        return meter.run(metered, self._failover.ask, candidates, question, metered)
 
 
 class _Call:
     """One request to one source of its model."""
 
-    __slots__ = ("_chain", "_context", "_is_native", "_reasoning", "_request", "_watch", "origin")
+    __slots__ = (
+        *("_chain", "_context", "_is_native", "_meter", "_metered", "_reasoning", "_request", "_watch"),
+        "origin",
+    )
+
+    _meter: CallMeter
+    _metered: MeteredCall
 
     def __init__(
         self,
@@ -279,6 +294,20 @@ class _Call:
         self.origin = ""
         """Who makes the reasoning of the model that was asked last."""
 
+    def begin(self, meter: CallMeter, actor: Actor, model_id: str) -> MeteredCall:
+        """Return the metered call of the next question."""
+        request = self._request
+        self._meter = meter
+        self._metered = self._context.call = meter.begin(
+            actor,
+            model_id,
+            request.endpoint,
+            request.native or request.body,
+            request_id=request.request_id,
+            is_stream=request.stream,
+        )
+        return self._metered
+
     async def answer(self, model: Model, source: ModelSource) -> ChatAnswer:
         """Return the answer; of a streamed one the first chunk has arrived."""
         known = len(self._context.warnings)
@@ -296,7 +325,7 @@ class _Call:
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer after the stream filters; the first one has arrived."""
         body = await self._body(model, source)
-        return await StartedStream.start(source.stream(body, model, self._context), self._chain.streams)
+        return await self._started(source.stream(body, model, self._context), self._chain.streams)
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
         """Return a whole answer, even if the caller requested a stream."""
@@ -304,7 +333,14 @@ class _Call:
         body.pop("stream_options", None)
         if body.get("stream"):
             body["stream"] = False
-        return self._watch.whole(await source.complete(body, model, self._context))
+        return self._whole(await source.complete(body, model, self._context))
+
+    def _whole(self, completion: Completion) -> Completion:
+        finish_whole(self._meter, self._metered, completion.decoded)
+        return self._watch.whole(completion)
+
+    def _started(self, chunks: ChunkStream, filters: Sequence[ChatFilter]) -> Awaitable[StartedStream]:
+        return StartedStream.start(MeteredChunks(chunks, self._metered, self._meter), filters)
 
     async def _body(self, model: Model, source: ModelSource) -> Body:
         """Return a copy of the request for a model: its maker's own reasoning, and messages as it takes them.
@@ -339,7 +375,7 @@ class _Call:
         self.origin = reasoning_origin(model)
         self._watch.begin(self.origin, is_native=True)
         if self._request.stream:
-            started = await StartedStream.start(source.stream_message(body, model, self._context), ())
+            started = await self._started(source.stream_message(body, model, self._context), ())
             return ChatAnswer(chunks=started, is_native=True)
         completion = await source.complete_message(body, model, self._context)
-        return ChatAnswer(completion=self._watch.whole(completion), is_native=True)
+        return ChatAnswer(completion=self._whole(completion), is_native=True)

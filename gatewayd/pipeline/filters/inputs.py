@@ -14,7 +14,8 @@ from gatewayd.pipeline.documents.presets import documents_of, is_altering, merge
 from gatewayd.pipeline.endpoints import check_names, context_of, model_of, select_source
 from gatewayd.pipeline.filters.conversions import RequestConversion, unsupported_parameter
 from gatewayd.pipeline.interfaces import ChatFilter, ChatFilters, FilterChain
-from gatewayd.pipeline.records import ChatRequest
+from gatewayd.pipeline.metered import MeteredQuestion
+from gatewayd.pipeline.records import ChatRequest, Endpoint
 from gatewayd.plugins.runtime.context import FactsReader
 
 
@@ -29,6 +30,10 @@ class FilteredRequest:
     candidates: Sequence[Candidate[ModelSource]]
     context: CallContext
     streams: tuple[ChatFilter, ...] = ()
+
+    def question(self, catalog: Catalog, caller: Actor, endpoint: Endpoint) -> MeteredQuestion:
+        """Return the metered question to the sources; its call has begun."""
+        return MeteredQuestion(catalog, self.candidates, caller, self.context, endpoint, self.body)
 
 
 @dataclass(frozen=True, slots=True)

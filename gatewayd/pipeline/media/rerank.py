@@ -25,9 +25,8 @@ class RerankService:
         `InputFilters.apply` and other errors of the source.
         """
         asked = await self._inputs.apply(RERANK, body, caller)
-        return await self._catalog.failover.ask(
-            asked.candidates, lambda model, source: _rerank(asked.body, model, source, asked.context)
-        )
+        question = asked.question(self._catalog, caller.actor, RERANK.endpoint)
+        return await question.whole(lambda model, source: _rerank(asked.body, model, source, asked.context))
 
 
 async def _rerank(body: Body, model: Model, source: ModelSource, context: CallContext) -> Body:

@@ -61,7 +61,7 @@ class MediaService:
         check_permission(endpoint, caller)
         asked = await self._inputs.apply(endpoint, body, caller)
         attempt = _Attempt(endpoint.path, asked.body, asked.context, content)
-        return await self._catalog.failover.ask(asked.candidates, attempt.ask)
+        return await asked.question(self._catalog, caller.actor, endpoint.endpoint).reply(attempt.ask)
 
 
 class _Attempt:

@@ -1,6 +1,6 @@
 """The tool loop: calls the model again with the results of its tool calls, within one answer."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Final, Protocol, Self
 
 from gatewayd.catalog.interfaces import ChunkStream
@@ -19,11 +19,11 @@ FIRST_TURN_FIELDS: Final = ("tool_choice",)
 class SourceCaller(Protocol):
     """Sends the current state of a request to a source of its model."""
 
-    async def complete(self) -> Completion:
+    def complete(self) -> Awaitable[Completion]:
         """Return a whole answer."""
         ...
 
-    async def stream(self) -> ChunkStream:
+    def stream(self) -> Awaitable[ChunkStream]:
         """Return the chunks of an answer; the first one has arrived."""
         ...
 

@@ -13,7 +13,7 @@ import orjson
 from gatewayd.plugins.isolation.call_results import OutcomeWriter
 from gatewayd.plugins.isolation.messages import MAX_HEADER_BYTES, MAX_MESSAGE_BYTES, PipeData, json_at_once
 from gatewayd.plugins.isolation.read_ahead import ReadAhead
-from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.invoke import PluginOutcome, run_guarded, run_guarded_async
 from gatewayd.plugins.runtime.iterators import PluginIterator
 
 MAX_BYTES: Final = MAX_MESSAGE_BYTES - 2 * MAX_HEADER_BYTES
@@ -102,7 +102,7 @@ class LentStreams:
         return json_at_once(payload, MAX_BYTES), payload.attachment
 
 
-def _size(packed: CallOutcome) -> int:
+def _size(packed: PluginOutcome) -> int:
     return 0 if packed.error is not None else sum(map(len, packed.value))
 
 

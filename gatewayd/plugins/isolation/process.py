@@ -26,7 +26,7 @@ from gatewayd.plugins.isolation.messages import (
     unpack,
 )
 from gatewayd.plugins.records import Plugin, log_fields
-from gatewayd.plugins.runtime.invoke import CallOutcome, FailureDetails, PluginError, run_guarded_async
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, PluginOutcome, run_guarded_async
 from gatewayd.plugins.runtime.runner import HOOK_SECONDS
 from gatewayd.tasks import TaskRegistry
 from gatewayd.time_slices import SLICE_SECONDS
@@ -306,7 +306,7 @@ class PluginProcess:
             if not is_written and outcome.error is None:
                 await self._listener.drop(outcome.value)
 
-    async def _write_answer(self, number: int, outcome: CallOutcome) -> None:
+    async def _write_answer(self, number: int, outcome: PluginOutcome) -> None:
         error = outcome.error
         if error is None:
             more, blob = await pack(outcome.value)

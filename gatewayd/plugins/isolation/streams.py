@@ -10,7 +10,7 @@ from gatewayd.plugins.isolation.call_results import read_number, read_outcome
 from gatewayd.plugins.isolation.messages import PipeData
 from gatewayd.plugins.isolation.process import MALFORMED_ERRORS, PluginProcess
 from gatewayd.plugins.runtime.event_loop_thread import StoppedError, settle_future
-from gatewayd.plugins.runtime.invoke import CallOutcome, PluginError
+from gatewayd.plugins.runtime.invoke import PluginError, PluginOutcome
 from gatewayd.plugins.runtime.iterators import FutureOutcome, PluginIterator
 from gatewayd.tasks import TaskRegistry
 
@@ -30,9 +30,9 @@ class ProcessProducer:
     def ask(self, future: FutureOutcome) -> None:
         """Settle the future with the next item."""
         if self._is_over:
-            settle_future(future, CallOutcome(error=StopAsyncIteration()))
+            settle_future(future, PluginOutcome(error=StopAsyncIteration()))
         elif self._buffer:
-            settle_future(future, CallOutcome(self._buffer.popleft()))
+            settle_future(future, PluginOutcome(self._buffer.popleft()))
         else:
             self._tasks.spawn("next item of a plugin", self._next(future))
 
@@ -47,7 +47,7 @@ class ProcessProducer:
             self._tasks.spawn("end of a stream of a plugin", self._close())
 
     async def _next(self, future: FutureOutcome) -> None:
-        outcome = CallOutcome(error=StoppedError())
+        outcome = PluginOutcome(error=StoppedError())
         try:
             outcome = await self._request()
         finally:
@@ -56,17 +56,17 @@ class ProcessProducer:
                 settle_future(self.ended)
             settle_future(future, outcome)
 
-    async def _request(self) -> CallOutcome:
+    async def _request(self) -> PluginOutcome:
         try:
             payload = await self._process.ask({"do": "next", "stream": self._stream})
             if payload.value is None:
-                return CallOutcome(error=StopAsyncIteration())
+                return PluginOutcome(error=StopAsyncIteration())
             self._buffer.extend(_pieces(payload))
-            return CallOutcome(self._buffer.popleft())
+            return PluginOutcome(self._buffer.popleft())
         except PluginError as error:
-            return CallOutcome(error=error)
+            return PluginOutcome(error=error)
         except MALFORMED_ERRORS as error:
-            return CallOutcome(error=self._process.spoil(error))
+            return PluginOutcome(error=self._process.spoil(error))
 
     async def _close(self) -> None:
         try:

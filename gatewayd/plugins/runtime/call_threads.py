@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gatewayd.plugins.runtime.event_loop_thread import CrossThreadReply
 from gatewayd.plugins.runtime.interrupts import StoppableCode
-from gatewayd.plugins.runtime.invoke import CallOutcome
+from gatewayd.plugins.runtime.invoke import PluginOutcome
 from gatewayd.plugins.runtime.iterators import AbandonedCalls, ThreadProducer
 
 SWITCH_INTERVAL_SECONDS: Final = 0.0005
@@ -68,7 +68,7 @@ class CallThreads:
 
     async def run(
         self, work: Callable[[], Any], context: contextvars.Context, on_left: Callable[[], object]
-    ) -> CallOutcome:
+    ) -> PluginOutcome:
         """Run synchronous code in a thread; an iterator that it returns is served there, as a ThreadProducer.
 
         A cancellation interrupts the code without waiting for it. The code is counted until it ends, and its
@@ -159,22 +159,22 @@ class _Call:
 
     def __init__(self, work: Callable[[], Any], context: contextvars.Context, left: AbandonedCalls) -> None:
         self.context = context
-        self.reply: CrossThreadReply[CallOutcome] = CrossThreadReply()
+        self.reply: CrossThreadReply[PluginOutcome] = CrossThreadReply()
         self._work = work
         self._left = left
         self._code = StoppableCode()
         self._lock = threading.Lock()
-        self._outcome: CallOutcome | None = None
+        self._outcome: PluginOutcome | None = None
         self._is_left = False
 
-    def run(self) -> CallOutcome:
+    def run(self) -> PluginOutcome:
         """Run the code; called in its thread."""
         outcome = self._code.run(self._work)
         if outcome.error is None and hasattr(type(outcome.value), "__next__"):
-            return CallOutcome(ThreadProducer(outcome.value, self._left))
+            return PluginOutcome(ThreadProducer(outcome.value, self._left))
         return outcome
 
-    def give(self, outcome: CallOutcome) -> None:
+    def give(self, outcome: PluginOutcome) -> None:
         """Reply with the outcome, or drop it when the caller has left."""
         with self._lock:
             self._outcome = outcome
@@ -199,6 +199,6 @@ class _Call:
         return True
 
 
-def _drop(outcome: CallOutcome) -> None:
+def _drop(outcome: PluginOutcome) -> None:
     if isinstance(outcome.value, ThreadProducer):
         outcome.value.abandon()

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.runtime.call_context import current_call
 from gatewayd.plugins.runtime.interrupts import interrupt
-from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.invoke import PluginOutcome, run_guarded, run_guarded_async
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,9 @@ class PluginLoop:
         )
         return future
 
-    async def attempt(self, work: Callable[[], Awaitable[Any]], context: contextvars.Context) -> CallOutcome:
+    async def attempt(
+        self, work: Callable[[], Awaitable[Any]], context: contextvars.Context
+    ) -> PluginOutcome:
         """Await code of the plugin on this loop, from another loop, and return its outcome.
 
         A cancellation cancels the code without waiting for it.
@@ -191,11 +193,11 @@ class _LoopCall:
         work: Callable[[], Awaitable[Any]],
         context: contextvars.Context,
     ) -> None:
-        self.reply: CrossThreadReply[CallOutcome] = CrossThreadReply()
+        self.reply: CrossThreadReply[PluginOutcome] = CrossThreadReply()
         self._loop = loop
         self._work = work
         self._context = context
-        self._task: asyncio.Task[CallOutcome] | None = None
+        self._task: asyncio.Task[PluginOutcome] | None = None
         self._is_cancelled = False
 
     def begin(self) -> None:
@@ -213,9 +215,9 @@ class _LoopCall:
 
     def refuse(self) -> None:
         """Reply that the plugin loop has ended."""
-        self.reply.give(CallOutcome(error=StoppedError()))
+        self.reply.give(PluginOutcome(error=StoppedError()))
 
-    def _finish(self, task: "asyncio.Task[CallOutcome]") -> None:
+    def _finish(self, task: "asyncio.Task[PluginOutcome]") -> None:
         if task.cancelled():
             self.refuse()
         else:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded
+from gatewayd.plugins.runtime.invoke import PluginOutcome, run_guarded
 
 
 class Interrupted(SystemExit):
@@ -46,11 +46,11 @@ class StoppableCode:
         self.was_stopped = False
         """Whether `stop` was called while it ran."""
 
-    def run(self, work: Callable[[], Any]) -> CallOutcome:
+    def run(self, work: Callable[[], Any]) -> PluginOutcome:
         """Run code in this thread and return its outcome, whose error is Interrupted when it was stopped."""
         ran = run_guarded(partial(self._run, work))
         # The exception may come when the code has just ended, but it comes once and not after `_run`.
-        return CallOutcome(error=ran.error) if ran.error is not None else ran.value
+        return PluginOutcome(error=ran.error) if ran.error is not None else ran.value
 
     def stop(self) -> None:
         """Raise Interrupted in the code if it runs; only once, so that it can clean up."""
@@ -59,7 +59,7 @@ class StoppableCode:
                 self.was_stopped = True
                 _raise_in(self._thread, ctypes.py_object(Interrupted))
 
-    def _run(self, work: Callable[[], Any]) -> CallOutcome:
+    def _run(self, work: Callable[[], Any]) -> PluginOutcome:
         _running.code = self
         with self._lock:
             self._thread = threading.get_ident()

@@ -23,7 +23,7 @@ MAX_RETRY_AFTER_DIGITS: Final = 6
 
 
 @dataclass(slots=True)
-class CallOutcome:
+class PluginOutcome:
     """The return value of code, or the exception that it raised."""
 
     value: Any = None
@@ -88,25 +88,25 @@ class FailureDetails:
         return f"{self.exception}: {self.text}" if self.text else self.exception
 
 
-def run_guarded(work: Callable[[], Any]) -> CallOutcome:
+def run_guarded(work: Callable[[], Any]) -> PluginOutcome:
     """Run code of a plugin and return its outcome."""
     try:
-        return CallOutcome(work())
+        return PluginOutcome(work())
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return CallOutcome(error=error)
+        return PluginOutcome(error=error)
 
 
-async def run_guarded_async(work: Callable[[], Awaitable[Any]]) -> CallOutcome:
+async def run_guarded_async(work: Callable[[], Awaitable[Any]]) -> PluginOutcome:
     """Await code of a plugin and return its outcome; a cancellation of this task is raised."""
     try:
-        return CallOutcome(await work())
+        return PluginOutcome(await work())
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return CallOutcome(error=error)
+        return PluginOutcome(error=error)
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return CallOutcome(error=error)
+        return PluginOutcome(error=error)
 
 
 def read_failure(error: BaseException, path: str | None = None) -> FailureDetails:

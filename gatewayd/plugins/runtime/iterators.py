@@ -12,12 +12,12 @@ from typing import Any, Final, Protocol
 
 from gatewayd.plugins.runtime.event_loop_thread import PluginLoop, StoppedError, settle_future
 from gatewayd.plugins.runtime.interrupts import StoppableCode
-from gatewayd.plugins.runtime.invoke import CallOutcome, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.invoke import PluginOutcome, run_guarded, run_guarded_async
 
 GRACE_SECONDS: Final = 5.0
 """Seconds that `aclose` waits for the code of the plugin to end."""
 
-FutureOutcome = Future[CallOutcome]
+FutureOutcome = Future[PluginOutcome]
 
 
 class ItemProducer(Protocol):
@@ -120,10 +120,10 @@ class TaskProducer:
     def ask(self, future: FutureOutcome) -> None:
         """Settle the future with the next item."""
         if self._task.done():
-            settle_future(future, CallOutcome(error=StopAsyncIteration()))
+            settle_future(future, PluginOutcome(error=StopAsyncIteration()))
         else:
             self._plugin_loop.schedule(
-                lambda: self._put(future), lambda: settle_future(future, CallOutcome(error=StoppedError()))
+                lambda: self._put(future), lambda: settle_future(future, PluginOutcome(error=StoppedError()))
             )
 
     def abandon(self) -> None:
@@ -132,7 +132,7 @@ class TaskProducer:
 
     def _put(self, future: FutureOutcome) -> None:
         if self.ended.done():
-            settle_future(future, CallOutcome(error=StoppedError()))
+            settle_future(future, PluginOutcome(error=StoppedError()))
         else:
             self._requests.put_nowait(future)
 
@@ -146,7 +146,7 @@ class TaskProducer:
         while not self._requests.empty():
             pending.append(self._requests.get_nowait())
         for future in pending:
-            settle_future(future, CallOutcome(error=StoppedError()))
+            settle_future(future, PluginOutcome(error=StoppedError()))
 
     async def _pull(self) -> None:
         self._is_started = True
@@ -232,7 +232,7 @@ class ThreadProducer:
             except queue.Empty:
                 return
             if future is not None:
-                settle_future(future, CallOutcome(error=StopAsyncIteration()))
+                settle_future(future, PluginOutcome(error=StopAsyncIteration()))
 
 
 async def join_texts(items: PluginIterator) -> str:

@@ -24,7 +24,7 @@ from gatewayd.plugins.runtime.event_loop_thread import PluginLoop
 from gatewayd.plugins.runtime.import_turns import ImportTurns
 from gatewayd.plugins.runtime.instance import InstanceParts, PluginInstance
 from gatewayd.plugins.runtime.interfaces import PluginIsolation
-from gatewayd.plugins.runtime.invoke import CallOutcome, FailureDetails, PluginError, read_failure
+from gatewayd.plugins.runtime.invoke import FailureDetails, PluginError, PluginOutcome, read_failure
 from gatewayd.plugins.runtime.output import LoggingGuard
 from gatewayd.plugins.runtime.runner import ProblemRecorder
 from gatewayd.plugins.source import code as source_code
@@ -96,7 +96,7 @@ class PluginLoader:
         )
         return PluginInstance(found, plugin_loop, parts, self._services, recorder)
 
-    async def _run(self, plugin: Plugin, plugin_loop: PluginLoop) -> CallOutcome:
+    async def _run(self, plugin: Plugin, plugin_loop: PluginLoop) -> PluginOutcome:
         """Run the module, one plugin at a time, and make the instance.
 
         Concurrent imports of one package in two threads may see it partially initialised.

@@ -17,7 +17,7 @@ import orjson
 from gatewayd.plugins.inline.methods import InlineMethod
 from gatewayd.plugins.runtime.event_loop_thread import StoppedError
 from gatewayd.plugins.runtime.interrupts import Interrupted, is_stopped
-from gatewayd.plugins.runtime.invoke import CallOutcome, PluginError, run_guarded, run_guarded_async
+from gatewayd.plugins.runtime.invoke import PluginError, PluginOutcome, run_guarded, run_guarded_async
 from gatewayd.plugins.runtime.runner import PluginRunner, needs_plugin_loop
 
 Result = bytes | str
@@ -120,7 +120,7 @@ class MethodCalls:
         # A task that cancelled itself and caught that gets no further values.
         return results + [StoppedError().message] * (len(values) - len(results))
 
-    def _result(self, outcome: CallOutcome) -> Result:
+    def _result(self, outcome: PluginOutcome) -> Result:
         if outcome.error is not None:
             return self._runner.failure(self._repeated.method, outcome.error).message
         result: Result = outcome.value
@@ -145,7 +145,7 @@ class CallBatch:
         self._given = given
         self._values = values
         self._is_stopped = False
-        self.outcomes: list[CallOutcome] = []
+        self.outcomes: list[PluginOutcome] = []
 
     def stop(self) -> None:
         """Prevent further calls of the method."""
@@ -194,7 +194,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _awaited(outcome: CallOutcome) -> CallOutcome:
+async def _awaited(outcome: PluginOutcome) -> PluginOutcome:
     if outcome.error is None and inspect.isawaitable(outcome.value):
         outcome = await run_guarded_async(lambda: _same(outcome.value))
     return _rendered(outcome)
@@ -204,16 +204,16 @@ def _same(value: Awaitable[Any]) -> Awaitable[Any]:
     return value
 
 
-def _rendered(outcome: CallOutcome) -> CallOutcome:
+def _rendered(outcome: PluginOutcome) -> PluginOutcome:
     """Return the outcome with its value as JSON bytes, or an error sentence as str."""
     if outcome.error is not None:
         return outcome
     value = outcome.value
     if value is None:
-        return CallOutcome("it returned nothing")
+        return PluginOutcome("it returned nothing")
     if not isinstance(value, dict):
-        return CallOutcome(f"it returned a {type(value).__name__}")
+        return PluginOutcome(f"it returned a {type(value).__name__}")
     try:
-        return CallOutcome(orjson.dumps(value))
+        return PluginOutcome(orjson.dumps(value))
     except TypeError as error:
-        return CallOutcome(f"it returned a value that is not JSON: {error}")
+        return PluginOutcome(f"it returned a value that is not JSON: {error}")

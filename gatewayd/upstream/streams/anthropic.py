@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.completions.json_access import as_sequence, as_text
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import MAX_LINE_BYTES
 from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.upstream.streams.chunks import ReportedError
@@ -28,6 +28,12 @@ MESSAGE_EVENTS: Final = frozenset(
 )
 """The events that are invalid before `message_start`."""
 
+USAGE: Final = (
+    *("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+    "output_tokens_details",
+)
+"""Counts in the usage of a message."""
+
 STOP: Final[Body] = {"type": "message_stop"}
 
 
@@ -48,6 +54,8 @@ class MessageReader:
         self._model_id = model_id
         self._has_started = False
         self._has_reason = False
+        self._characters = 0
+        self._usage: Body = {}
         self.is_done = False
         self.error: object = None
 
@@ -58,7 +66,7 @@ class MessageReader:
 
     def feed(self, read: bytes) -> CompletionChunk | None:
         """Return the events that one read completes, None if there are none; raises FramingError."""
-        return _chunk(self._all(self._framer.feed(read)))
+        return self._chunk(self._all(self._framer.feed(read)))
 
     def finish(self) -> CompletionChunk | None:
         """Return the events that the end completes; raises FramingError for a stream without a message."""
@@ -67,7 +75,13 @@ class MessageReader:
             frames += self._all([orjson.dumps(STOP)])
         if self.error is None and not self._has_started:
             raise FramingError("it sent no message_start")
-        return _chunk(frames)
+        return self._chunk(frames)
+
+    def _chunk(self, frames: list[bytes]) -> CompletionChunk | None:
+        characters, self._characters = self._characters, 0
+        if not frames:
+            return None
+        return CompletionChunk(raw=b"".join(frames), characters=characters, usage=self._usage or None)
 
     def _all(self, payloads: list[bytes]) -> list[bytes]:
         frames: list[bytes] = []
@@ -108,9 +122,16 @@ class MessageReader:
         if kind == "message_delta":
             delta = event.get("delta")
             self._has_reason = self._has_reason or bool(isinstance(delta, dict) and delta.get("stop_reason"))
+            self._note(event.get("usage"))
+        elif kind == "content_block_delta":
+            self._characters += sum(map(len, filter(_is_text, as_mapping(event.get("delta")).values())))
         elif kind == "message_stop":
             self.is_done = True
         return True
+
+    def _note(self, usage: object) -> None:
+        given = as_mapping(usage)
+        self._usage = {**self._usage, **{name: given[name] for name in USAGE if given.get(name) is not None}}
 
     def _starts(self, event: Body) -> bool:
         if self._has_started:
@@ -119,6 +140,7 @@ class MessageReader:
         if not isinstance(message, dict):
             raise FramingError("it sent a message_start without a message")
         message["model"] = self._model_id
+        self._note(message.get("usage"))
         self._has_started = True
         return True
 
@@ -139,7 +161,8 @@ def message_events(message: Mapping[str, Any], model_id: str) -> CompletionChunk
     delta["stop_sequence"] = message.get("stop_sequence")
     events.append({"type": "message_delta", "delta": delta, "usage": usage})
     events.append(STOP)
-    return CompletionChunk(raw=b"".join(_frame(event["type"], orjson.dumps(event)) for event in events))
+    raw = b"".join(_frame(event["type"], orjson.dumps(event)) for event in events)
+    return CompletionChunk(raw=raw, usage=as_mapping(usage))
 
 
 def _block_events(index: int, block: Mapping[str, Any]) -> list[Body]:
@@ -175,5 +198,5 @@ def _frame(kind: str, data: bytes) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), data)
 
 
-def _chunk(frames: list[bytes]) -> CompletionChunk | None:
-    return CompletionChunk(raw=b"".join(frames)) if frames else None
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

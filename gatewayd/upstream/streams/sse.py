@@ -8,12 +8,12 @@ which could also be deceived.
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from gatewayd.completions.choices import flatten_thinking
-from gatewayd.completions.deltas import THOUGHT_FIELDS
+from gatewayd.completions.deltas import THOUGHT_FIELDS, delta_characters, event_characters, usage_of
 from gatewayd.completions.embedded_json import nests_too_deep
 from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.limits import (
@@ -39,6 +39,8 @@ _LAST_FRAME = b"data: [DONE]\n\n"
 
 _NOT_PLAIN = THOUGHT_FIELDS | {"tool_calls"}
 """Fields of a delta with more than text."""
+
+_USAGE_PLACES = frozenset({"usage", "x_groq"})
 
 _NONE_USUAL = (b"",)
 """A payload that is no JSON; it makes the caller process the events one by one."""
@@ -176,6 +178,8 @@ class ChunkReader:
         self._is_fresh = True
         self._numbers = ToolCallNumbering()
         self._finished = False
+        self._characters = 0
+        self._usage: Mapping[str, Any] | None = None
         self.is_done = False
         self.error: object = None
 
@@ -208,10 +212,10 @@ class ChunkReader:
         found = _examine(clean)
         if found is None:
             return self._framed(read)
-        finishes, is_plain = found
+        finishes, is_plain, characters, usage = found
         self._finished = self._finished or finishes
         self.is_done = len(clean) < len(read)
-        return CompletionChunk(raw=clean, is_plain=is_plain)
+        return CompletionChunk(raw=clean, is_plain=is_plain, characters=characters, usage=usage)
 
     def _begins_clean(self, read: bytes) -> bool:
         """Return whether the stream starts with an event of the usual form, so that it needs no framing."""
@@ -245,6 +249,7 @@ class ChunkReader:
         """Return the events to forward, each with its original bytes unless it is changed."""
         payloads = self._payloads(read, is_last=is_last)
         frames: list[bytes] = []
+        self._characters, self._usage = 0, None
         for payload in payloads:
             passable = self._passable(payload)
             if self.is_done or self.error is not None:
@@ -256,7 +261,10 @@ class ChunkReader:
         start = self._framer.release(self._max_held)
         self._is_framing = start is None
         self._held = start or self._held
-        return CompletionChunk(raw=b"\n\n".join([*frames, b""])) if frames else None
+        if not frames:
+            return None
+        raw = b"\n\n".join([*frames, b""])
+        return CompletionChunk(raw=raw, characters=self._characters, usage=self._usage)
 
     def _payloads(self, read: bytes, *, is_last: bool) -> list[bytes]:
         payloads: list[bytes] = []
@@ -295,6 +303,8 @@ class ChunkReader:
         except AnswerSizeError as error:
             self.error = FramingError(error.reason)
             return None
+        self._characters += event_characters(event)
+        self._usage = usage_of(event) or self._usage
         return orjson.dumps(event) if is_foreign or b"\n" in payload else payload
 
 
@@ -367,15 +377,23 @@ def _is_finished(choice: object) -> bool:
     return isinstance(choice, dict) and bool(choice.get("finish_reason"))
 
 
-def _examine(read: bytes) -> tuple[bool, bool] | None:
-    """Return whether a read that can be forwarded unchanged has a finish reason, and whether it is plain.
+class _Examined(NamedTuple):
+    """What a read that can be forwarded unchanged has; `is_plain` is set if it has text alone."""
 
-    Returns None if it needs framing.
+    finishes: bool
+    is_plain: bool
+    characters: int
+    usage: Mapping[str, Any] | None
+
+
+def _examine(read: bytes) -> _Examined | None:
+    """Return what a read has that can be forwarded unchanged, or None if it needs framing.
 
     `read` has no CR and ends with a blank line. It can be forwarded if it consists of lines `data: {...}` of
     valid JSON, not deep, with one choice at most. Others are framed and may still be forwarded.
     """
     finishes, is_plain, loads = False, True, orjson.loads
+    characters, usage = 0, None
     try:
         for payload in _usual_payloads(read):
             event = loads(payload)
@@ -385,21 +403,34 @@ def _examine(read: bytes) -> tuple[bool, bool] | None:
             if type(choices) is not list or len(choices) > 1 or event.get("object") != CHUNK:
                 return None
             for choice in choices:
-                if type(choice) is not dict or "error" in choice or "index" not in choice:
+                length = _text_length(choice)
+                if length is None:
                     return None
-                if choice.get("finish_reason"):
-                    finishes = True
-                delta = choice.get("delta")
-                if type(delta) is dict and type(delta.get("content")) is list:
-                    return None
-                is_plain = is_plain and _is_plain(delta)
+                if length < 0:
+                    is_plain = False
+                    length = delta_characters(as_mapping(choice.get("delta")))
+                finishes = finishes or bool(choice.get("finish_reason"))
+                characters += length
+            if not _USAGE_PLACES.isdisjoint(event) or (choices and "usage" in choices[0]):
+                usage = usage_of(event) or usage
     except orjson.JSONDecodeError:
         return None
-    return finishes, is_plain
+    return _Examined(finishes, is_plain, characters, usage)
 
 
-def _is_plain(delta: object) -> bool:
-    return type(delta) is dict and _NOT_PLAIN.isdisjoint(delta) and type(delta.get("content")) is not list
+def _text_length(choice: object) -> int | None:
+    """Return the length of the text of a choice, -1 if it has more than text, None if it needs framing."""
+    if type(choice) is not dict or "error" in choice or "index" not in choice:
+        return None
+    delta = choice.get("delta")
+    if type(delta) is not dict:
+        return -1
+    content = delta.get("content")
+    if type(content) is list:
+        return None
+    if not _NOT_PLAIN.isdisjoint(delta):
+        return -1
+    return len(content) if type(content) is str else 0
 
 
 def _usual_payloads(read: bytes) -> Sequence[bytes]:

@@ -96,7 +96,7 @@ async def test_only_the_name_of_the_model_is_replaced(catalog: Catalog) -> None:
     source = Forwarder()
     forwarding = await using(catalog, source)
     sent = {"model": "m", "prompt": ["a"], "odd": None}
-    assert await forwarding.run("/completions", sent, RequestCaller(ADMIN)) is source.reply
+    await forwarding.run("/completions", sent, RequestCaller(ADMIN))
     assert source.sent == [("POST", "/completions", {"model": "up-m", "prompt": ["a"], "odd": None})]
     assert sent["model"] == "m"
     assert not source.reply.closed

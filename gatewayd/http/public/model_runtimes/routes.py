@@ -158,7 +158,7 @@ class RuntimeRoutes:
             # Without a text the request only loads or unloads the model.
             form = {field: value for field, value in form.items() if field in LOADING_FIELDS}
         context = context_of(actor(request), request_id(request))
-        provider, answer = await self._runtimes.forward(found, path, form, context)
+        provider, answer = await self._runtimes.forward(found, path, form, context, actor(request))
         if path in STREAMED and form.get("stream") is not False:
             return await pass_lines(request, answer, AnswerEnding(provider))
         return await pass_whole(request, answer)

@@ -14,7 +14,7 @@ from gatewayd.plugins.runtime.event_loop_thread import (
     StoppedError,
     settle_future,
 )
-from gatewayd.plugins.runtime.invoke import CallOutcome
+from gatewayd.plugins.runtime.invoke import PluginOutcome
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -37,7 +37,7 @@ async def test_work_runs_in_the_thread_of_the_home(home: PluginLoop) -> None:
 
     first, second = await home.attempt(where, here()), await home.attempt(where, here())
     assert first == second
-    assert first != CallOutcome(threading.get_ident())
+    assert first != PluginOutcome(threading.get_ident())
 
 
 async def test_what_work_raises_is_its_outcome(home: PluginLoop) -> None:
@@ -83,7 +83,7 @@ async def test_a_task_that_exits_does_not_end_the_loop(
     async def answer() -> int:
         return 1
 
-    assert await home.attempt(answer, here()) == CallOutcome(1)
+    assert await home.attempt(answer, here()) == PluginOutcome(1)
     assert [vars(record)["plugin"] for record in caplog.records] == ["p"]
 
 
@@ -141,7 +141,7 @@ async def test_threads_for_blocking_work_take_nobodys_place(home: PluginLoop) ->
             let_go.set()
             await asyncio.wait(blocked)
 
-    assert await home.attempt(many, here()) == CallOutcome(7)
+    assert await home.attempt(many, here()) == PluginOutcome(7)
 
 
 def test_threads_of_the_executor_are_daemons_and_give_errors() -> None:

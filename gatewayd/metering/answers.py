@@ -1,0 +1,150 @@
+"""Answers whose reading is metered: chunks of chats, and replies that are passed on as bytes."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol, Self
+
+from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.errors import GatewayError
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.metering.reply_usage import ReplyUsage
+from gatewayd.metering.usage_objects import StreamUsage, read_usage
+
+
+class ReadableChunks(Protocol):
+    """The chunks of an answer, a `catalog.interfaces.ChunkStream`."""
+
+    def __anext__(self) -> Awaitable[CompletionChunk]:
+        """Return the next chunk."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release the source."""
+        ...
+
+
+class ReadableReply(Protocol):
+    """A reply that is passed on, a `catalog.interfaces.ForwardedAnswer`."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def content_type(self) -> str:
+        """Media type with its parameters."""
+        ...
+
+    async def __anext__(self) -> bytes:
+        """Return the next bytes."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class MeteredChunks:
+    """The chunks of an answer of a call; it ends with them.
+
+    An error before the first chunk is left to the `CallMeter`, because another source may be asked.
+    """
+
+    __slots__ = ("_call", "_chunks", "_meter", "_usage")
+
+    def __init__(self, chunks: ReadableChunks, call: MeteredCall, meter: CallMeter) -> None:
+        self._chunks = chunks
+        self._call = call
+        self._meter = meter
+        self._usage = StreamUsage()
+
+    def __aiter__(self) -> Self:
+        """Return itself; the stream is read once."""
+        return self
+
+    async def __anext__(self) -> CompletionChunk:
+        """Return the next chunk; the errors are those of the source."""
+        call = self._call
+        try:
+            chunk = await self._chunks.__anext__()
+        except StopAsyncIteration:
+            self._end(CallOutcome.ANSWERED)
+            raise
+        except GatewayError:
+            self._end(CallOutcome.CUT)
+            raise
+        except asyncio.CancelledError:
+            self._end(CallOutcome.CANCELLED)
+            raise
+        if not call.first_at:
+            self._meter.first(call)
+        self._usage.look(chunk, call)
+        return chunk
+
+    async def aclose(self) -> None:
+        """Release the source; a call whose answer has not ended is cancelled."""
+        self._end(CallOutcome.CANCELLED)
+        await self._chunks.aclose()
+
+    def _end(self, outcome: CallOutcome) -> None:
+        if self._call.first_at:
+            self._meter.finish(self._call, outcome, self._usage.tokens())
+
+
+class MeteredReply:
+    """A reply that is passed on as bytes; the call ends with its body."""
+
+    __slots__ = ("_call", "_meter", "_reply", "_usage")
+
+    def __init__(self, reply: ReadableReply, call: MeteredCall, meter: CallMeter) -> None:
+        self._reply = reply
+        self._call = call
+        self._meter = meter
+        self._usage = ReplyUsage(reply.content_type)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status, below 300."""
+        return self._reply.status
+
+    @property
+    def content_type(self) -> str:
+        """Media type with its parameters; empty if the provider sent none."""
+        return self._reply.content_type
+
+    def __aiter__(self) -> Self:
+        """Return itself; the body is read once."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next bytes; the errors are those of the reply."""
+        try:
+            read = await self._reply.__anext__()
+        except StopAsyncIteration:
+            self._end(CallOutcome.ANSWERED)
+            raise
+        except GatewayError:
+            self._end(CallOutcome.CUT)
+            raise
+        except asyncio.CancelledError:
+            self._end(CallOutcome.CANCELLED)
+            raise
+        if not self._call.first_at:
+            self._meter.first(self._call)
+        self._usage.look(read, self._call)
+        return read
+
+    async def aclose(self) -> None:
+        """Close the connection; a call whose body was not read to its end is cancelled."""
+        self._end(CallOutcome.CANCELLED)
+        await self._reply.aclose()
+
+    def _end(self, outcome: CallOutcome) -> None:
+        self._meter.finish(self._call, outcome, self._usage.tokens())
+
+
+def finish_whole(meter: CallMeter, call: MeteredCall, answer: Mapping[str, Any] | Body) -> None:
+    """End a call with its whole answer, an object with `usage`."""
+    meter.finish(call, CallOutcome.ANSWERED, read_usage(answer.get("usage")))

@@ -1,0 +1,41 @@
+"""Interfaces of those who watch calls of models, and of those who may refuse them."""
+
+from typing import Protocol
+
+from gatewayd.metering.records import MeteredCall, TokenUsage
+
+
+class CallObserver(Protocol):
+    """Is told of every call; synchronous, without I/O, within microseconds, and it never raises."""
+
+    def begun(self, call: MeteredCall) -> None:
+        """Note a call before its first attempt."""
+        ...
+
+    def first(self, call: MeteredCall) -> None:
+        """Note the first part of a streamed answer."""
+        ...
+
+    def finished(self, call: MeteredCall) -> None:
+        """Note the end of a call, with outcome, usage and cost; told exactly once for each begun call."""
+        ...
+
+
+class CallAdmission(Protocol):
+    """May refuse a call before anything is sent, and learns what an admitted one used."""
+
+    def concerns(self, call: MeteredCall) -> bool:
+        """Return whether the call needs to be admitted; without I/O, within a microsecond."""
+        ...
+
+    async def admit(self, call: MeteredCall, estimate: TokenUsage) -> None:
+        """Admit a call with the expected tokens; raises GatewayError (rate_limited) to refuse it.
+
+        May wait, for a place in a queue. May keep its state in `reservation` of the call. One that raises or
+        is cancelled leaves nothing behind, and the call is not settled.
+        """
+        ...
+
+    def settled(self, call: MeteredCall) -> None:
+        """Take the final usage of an admitted call; called exactly once, however the call ended."""
+        ...

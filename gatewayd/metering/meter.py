@@ -1,0 +1,134 @@
+"""The meter of calls of models: begins, watches and finishes each of them."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, ParamSpec, TypeVar
+
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.metering.estimates import estimate_call, estimate_end
+from gatewayd.metering.interfaces import CallAdmission, CallObserver
+from gatewayd.metering.records import CallOutcome, CallPricing, MeteredCall, MeteredCaller, TokenUsage
+
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+
+FAILURE_KINDS: Final = frozenset(
+    {
+        *(ErrorKind.UPSTREAM_FAILED, ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.TIMEOUT),
+        *(ErrorKind.PLUGIN_FAILED, ErrorKind.INTERNAL),
+    }
+)
+"""Errors that are failures; others are refusals."""
+
+
+def no_price(call: MeteredCall, usage: TokenUsage) -> int | None:
+    """Return None: no price is known."""
+    return None
+
+
+class CallMeter:
+    """Holds the calls in flight, and tells observers and admissions of them.
+
+    Each call is finished exactly once; what comes after that is ignored.
+    """
+
+    def __init__(
+        self,
+        observers: Sequence[CallObserver] = (),
+        admissions: Sequence[CallAdmission] = (),
+        pricing: CallPricing = no_price,
+    ) -> None:
+        self.observers = list(observers)
+        self.admissions = list(admissions)
+        self.pricing = pricing
+        self.calls: set[MeteredCall] = set()
+        """The calls in flight."""
+
+    def begin(
+        self,
+        caller: MeteredCaller,
+        model: str,
+        endpoint: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        request_id: str = "",
+        is_stream: bool = False,
+    ) -> MeteredCall:
+        """Return a call that has begun; `body` is the request, for estimates."""
+        call = MeteredCall(
+            caller.user_id,
+            caller.group_ids,
+            caller.key_id or "",
+            model,
+            endpoint,
+            request_id,
+            is_stream,
+            body=body,
+        )
+        self.calls.add(call)
+        for observer in self.observers:
+            observer.begun(call)
+        return call
+
+    async def run(
+        self,
+        call: MeteredCall,
+        ask: Callable[Parameters, Awaitable[Result]],
+        *args: Parameters.args,
+        **options: Parameters.kwargs,
+    ) -> Result:
+        """Admit a call, and return what `ask` answers; a refusal, failure or cancellation finishes it.
+
+        The caller finishes an answered call.
+        """
+        outcome: CallOutcome | None = CallOutcome.FAILED
+        try:
+            if self.admissions:
+                await self._admit(call)
+            result = await ask(*args, **options)
+            outcome = None
+        except asyncio.CancelledError:
+            outcome = CallOutcome.CANCELLED
+            raise
+        except GatewayError as error:
+            outcome = CallOutcome.FAILED if error.kind in FAILURE_KINDS else CallOutcome.REFUSED
+            raise
+        finally:
+            if outcome is not None:
+                self.finish(call, outcome)
+        return result
+
+    def first(self, call: MeteredCall) -> None:
+        """Note the first part of the answer."""
+        if call.first_at:
+            return
+        call.first_at = time.monotonic()
+        for observer in self.observers:
+            observer.first(call)
+
+    def finish(self, call: MeteredCall, outcome: CallOutcome, usage: TokenUsage | None = None) -> None:
+        """End a call; `usage` is what the provider told, None makes it estimated by what came."""
+        if call.ended_at:
+            return
+        call.ended_at = time.monotonic()
+        call.outcome = outcome
+        if usage is None:
+            usage = estimate_end(call)
+            call.is_estimated = usage.total > 0
+        call.usage = usage
+        call.body = None
+        call.cost = self.pricing(call, usage)
+        self.calls.discard(call)
+        for observer in self.observers:
+            observer.finished(call)
+        for admission in call.admissions:
+            admission.settled(call)
+
+    async def _admit(self, call: MeteredCall) -> None:
+        estimate: TokenUsage | None = None
+        for admission in self.admissions:
+            if admission.concerns(call):
+                estimate = estimate or estimate_call(call)
+                await admission.admit(call, estimate)
+                call.admissions = (*call.admissions, admission)

@@ -1,0 +1,112 @@
+"""Reads the usage that providers tell, in the terms of all protocols; pure, and safe from hostile objects."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gatewayd.completions.deltas import event_characters, usage_of
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.metering.records import MAX_TOKENS, MeteredCall, TokenUsage
+
+COUNTS: Final = (
+    *("prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens"),
+    *("prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details"),
+    *("cache_read_input_tokens", "cache_creation_input_tokens", "prompt_cache_hit_tokens"),
+    *("prompt_eval_count", "eval_count"),
+)
+"""Members of usage objects that are read."""
+
+NOTHING: Final[Mapping[str, Any]] = {}
+
+
+def read_usage(value: object) -> TokenUsage | None:
+    """Return the tokens of a usage object of any protocol; None if it has no counts.
+
+    OpenAI names (`prompt_tokens`, `input_tokens` of images and responses) have the cached tokens within the
+    prompt, and those of the messages protocol (`cache_read_input_tokens` beside `input_tokens`) beside it.
+    Ollama names are `prompt_eval_count` and `eval_count`. A count that is negative, no integer or absurd is
+    0, and a part is at most its whole.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    get = value.get
+    prompt, completion = get("prompt_tokens"), get("completion_tokens")
+    if type(prompt) is not int and type(completion) is not int:
+        return _other_usage(value)
+    details, given = get("prompt_tokens_details"), get("completion_tokens_details")
+    prompt, completion = _count(prompt), _count(completion)
+    cached, written, thought = 0, _count(get("cache_creation_input_tokens")), 0
+    if isinstance(details, dict):
+        cached = _count(details.get("cached_tokens"))
+        written = written or _count(details.get("cache_write_tokens"))
+    if isinstance(given, dict):
+        thought = _count(given.get("reasoning_tokens"))
+    cached = cached or _count(get("prompt_cache_hit_tokens")) or _count(get("cache_read_input_tokens"))
+    return TokenUsage(prompt, min(prompt, cached), min(prompt, written), completion, min(completion, thought))
+
+
+def _other_usage(value: Mapping[str, Any]) -> TokenUsage | None:
+    if type(value.get("input_tokens")) is int or type(value.get("output_tokens")) is int:
+        return _token_names(value)
+    sent, received = value.get("prompt_eval_count"), value.get("eval_count")
+    if type(sent) is int or type(received) is int:
+        return TokenUsage(prompt=_count(sent), completion=_count(received))
+    if type(value.get("total_tokens")) is int:
+        return TokenUsage(prompt=_count(value["total_tokens"]))
+    return None
+
+
+def _token_names(value: Mapping[str, Any]) -> TokenUsage:
+    """Return the usage with the names of the Responses and the messages protocol."""
+    sent, received = _count(value.get("input_tokens")), _count(value.get("output_tokens"))
+    details = _object(value.get("output_tokens_details"))
+    thought = _count(details.get("reasoning_tokens")) or _count(details.get("thinking_tokens"))
+    inner = value.get("input_tokens_details")
+    if isinstance(inner, Mapping):
+        cached, written = _count(inner.get("cached_tokens")), _count(inner.get("cache_write_tokens"))
+        return TokenUsage(sent, min(sent, cached), min(sent, written), received, min(received, thought))
+    cached = _count(value.get("cache_read_input_tokens"))
+    written = _count(value.get("cache_creation_input_tokens"))
+    return TokenUsage(
+        min(MAX_TOKENS, sent + cached + written), cached, written, received, min(received, thought)
+    )
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else NOTHING
+
+
+def _count(value: object) -> int:
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else 0
+
+
+class StreamUsage:
+    """The usage within the parts of one answer: what was told last of each count."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self) -> None:
+        self._told: dict[str, Any] | None = None
+
+    def look(self, chunk: CompletionChunk, call: MeteredCall) -> None:
+        """Note the usage and the length of the texts of a chunk."""
+        events = chunk.decoded
+        if events is None:
+            call.characters += chunk.characters
+            if chunk.usage is not None:
+                self.add(chunk.usage)
+            return
+        for event in events:
+            self.add(usage_of(event))
+            call.characters += event_characters(event)
+
+    def add(self, usage: object) -> None:
+        """Note a usage object of any protocol; a count that it does not tell stays."""
+        if isinstance(usage, Mapping) and usage:
+            known = {name: usage[name] for name in COUNTS if usage.get(name) is not None}
+            self._told = known if self._told is None else {**self._told, **known}
+
+    def tokens(self) -> TokenUsage | None:
+        """Return what was told, None if nothing was."""
+        return read_usage(self._told)
