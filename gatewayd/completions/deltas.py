@@ -82,6 +82,13 @@ def event_characters(event: Mapping[str, Any]) -> int:
     return sum(delta_characters(as_mapping(choice.get("delta"))) for choice in choices)
 
 
+def answer_characters(answer: Mapping[str, Any]) -> int:
+    """Return the number of characters of the texts in a completion or a message."""
+    choices = map(as_mapping, as_sequence(answer.get("choices")))
+    count = sum(delta_characters(as_mapping(choice.get("message"))) for choice in choices)
+    return count + sum(delta_characters(as_mapping(block)) for block in as_sequence(answer.get("content")))
+
+
 def delta_characters(delta: Mapping[str, Any]) -> int:
     """Return the number of characters of the texts in a delta, with reasoning and arguments of calls."""
     count = sum(len(value) for name, value in delta.items() if isinstance(value, str) and name != "role")

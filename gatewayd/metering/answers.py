@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol, Self
 
+import orjson
+
+from gatewayd.completions.deltas import answer_characters
 from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.errors import GatewayError
 from gatewayd.metering.meter import CallMeter
@@ -49,15 +52,19 @@ class ReadableReply(Protocol):
 class MeteredChunks:
     """The chunks of an answer of a call; it ends with them.
 
-    An error before the first chunk is left to the `CallMeter`, because another source may be asked.
+    An error before the first chunk is left to the `CallMeter`, because another source may be asked. With
+    `hides_usage` the event that has usage alone, which the caller did not ask for, is dropped.
     """
 
-    __slots__ = ("_call", "_chunks", "_meter", "_usage")
+    __slots__ = ("_call", "_chunks", "_hides_usage", "_meter", "_usage")
 
-    def __init__(self, chunks: ReadableChunks, call: MeteredCall, meter: CallMeter) -> None:
+    def __init__(
+        self, chunks: ReadableChunks, call: MeteredCall, meter: CallMeter, *, hides_usage: bool = False
+    ) -> None:
         self._chunks = chunks
         self._call = call
         self._meter = meter
+        self._hides_usage = hides_usage
         self._usage = StreamUsage()
 
     def __aiter__(self) -> Self:
@@ -69,6 +76,9 @@ class MeteredChunks:
         call = self._call
         try:
             chunk = await self._chunks.__anext__()
+            if self._usage.look(chunk, call) and self._hides_usage:
+                shown = without_usage_event(chunk)
+                chunk = shown or await self.__anext__()
         except StopAsyncIteration:
             self._end(CallOutcome.ANSWERED)
             raise
@@ -80,7 +90,6 @@ class MeteredChunks:
             raise
         if not call.first_at:
             self._meter.first(call)
-        self._usage.look(chunk, call)
         return chunk
 
     async def aclose(self) -> None:
@@ -145,6 +154,25 @@ class MeteredReply:
         self._meter.finish(self._call, outcome, self._usage.tokens())
 
 
+def without_usage_event(chunk: CompletionChunk) -> CompletionChunk | None:
+    """Return a chunk without the events that have no choices but usage; None if nothing is left."""
+    decoded = chunk.decoded
+    if decoded is not None:
+        kept = [event for event in decoded if event.get("choices") or not event.get("usage")]
+        return chunk if len(kept) == len(decoded) else CompletionChunk(events=kept) if kept else None
+    data = chunk.data
+    shown = [one for one in data if b'"usage"' not in one or _has_choices(one)]
+    return chunk if len(shown) == len(data) else CompletionChunk.of_data(shown) if shown else None
+
+
+def _has_choices(data: bytes) -> bool:
+    event = orjson.loads(data)
+    return bool(event.get("choices")) or not event.get("usage")
+
+
 def finish_whole(meter: CallMeter, call: MeteredCall, answer: Mapping[str, Any] | Body) -> None:
     """End a call with its whole answer, an object with `usage`."""
-    meter.finish(call, CallOutcome.ANSWERED, read_usage(answer.get("usage")))
+    usage = read_usage(answer.get("usage"))
+    if usage is None:
+        call.characters += answer_characters(answer)
+    meter.finish(call, CallOutcome.ANSWERED, usage)

@@ -8,7 +8,14 @@ from typing import Any, Final, ParamSpec, TypeVar
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.estimates import estimate_call, estimate_end
 from gatewayd.metering.interfaces import CallAdmission, CallObserver
-from gatewayd.metering.records import CallOutcome, CallPricing, MeteredCall, MeteredCaller, TokenUsage
+from gatewayd.metering.records import (
+    NO_USAGE,
+    CallOutcome,
+    CallPricing,
+    MeteredCall,
+    MeteredCaller,
+    TokenUsage,
+)
 
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
@@ -113,7 +120,9 @@ class CallMeter:
             return
         call.ended_at = time.monotonic()
         call.outcome = outcome
-        if usage is None:
+        if call.holds_calls:
+            usage = NO_USAGE
+        elif usage is None:
             usage = estimate_end(call)
             call.is_estimated = usage.total > 0
         call.usage = usage

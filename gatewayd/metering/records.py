@@ -81,7 +81,8 @@ class MeteredCall:
     `first_at` (0.0 before the first part of the answer) and `ended_at` (0.0 in flight); `began_at` is epoch
     seconds. `source` is the provider that was asked last, `upstream_model` its own id of the model;
     `attempts` counts the sources that were asked, `retries` the requests that were sent again to the same
-    source. `usage` is None in flight; `is_estimated` marks one that no provider told. `cost` is in
+    source. A call that `holds_calls`, of a function model that asks models of the gateway, has no tokens of
+    its own. `usage` is None in flight; `is_estimated` marks one that no provider told. `cost` is in
     nano-dollars, None for an unknown price. `characters` is the length of the texts of a stream that have
     come, `body` the request for estimates, dropped at the end. `admissions` are those that admitted the call,
     and `reservation` belongs to them.
@@ -105,6 +106,7 @@ class MeteredCall:
     is_estimated: bool = False
     attempts: int = 0
     retries: int = 0
+    holds_calls: bool = False
     outcome: CallOutcome | None = None
     cost: int | None = None
     characters: int = 0

@@ -70,7 +70,7 @@ class ReplyUsage:
             found = _decoded(data)
             self._found.add(usage_in(found) if found is not None else None)
         else:
-            self._found.add(usage_in_tail(data[-TAIL_BYTES:]))
+            self._found.add(usage_in_tail(data[-TAIL_BYTES:], is_event=self._is_stream))
 
 
 STREAM_BYTES_PER_CHARACTER: Final = 8
@@ -89,10 +89,10 @@ def usage_in(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
-def usage_in_tail(tail: bytes) -> Mapping[str, Any] | None:
-    """Return the usage in the end of a JSON object, None if there is none."""
+def usage_in_tail(tail: bytes, *, is_event: bool) -> Mapping[str, Any] | None:
+    """Return the usage in the end of a JSON object, None without one; that of events is in `response`."""
     for place in _places(tail):
-        for opening in _OPENINGS:
+        for opening in _OPENINGS if is_event else _OPENINGS[:1]:
             found = _decoded(opening + tail[place:])
             usage = None if found is None else usage_in(found)
             if usage is not None:

@@ -89,17 +89,23 @@ class StreamUsage:
     def __init__(self) -> None:
         self._told: dict[str, Any] | None = None
 
-    def look(self, chunk: CompletionChunk, call: MeteredCall) -> None:
-        """Note the usage and the length of the texts of a chunk."""
+    def look(self, chunk: CompletionChunk, call: MeteredCall) -> bool:
+        """Note the usage and the length of the texts of a chunk; return whether it has usage."""
         events = chunk.decoded
         if events is None:
             call.characters += chunk.characters
-            if chunk.usage is not None:
-                self.add(chunk.usage)
-            return
+            if chunk.usage is None:
+                return False
+            self.add(chunk.usage)
+            return True
+        has_usage = False
         for event in events:
-            self.add(usage_of(event))
+            usage = usage_of(event)
+            if usage:
+                self.add(usage)
+                has_usage = True
             call.characters += event_characters(event)
+        return has_usage
 
     def add(self, usage: object) -> None:
         """Note a usage object of any protocol; a count that it does not tell stays."""

@@ -10,7 +10,7 @@ from gatewayd.catalog.failover import Candidate
 from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource, PreparingSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
-from gatewayd.completions.json_access import as_sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError
@@ -259,8 +259,9 @@ class _SourceCaller:
         return self._ask(self._call.stream)
 
     def _ask(self, question: Callable[[Model, ModelSource], Awaitable[Result]]) -> Awaitable[Result]:
-        candidates, meter = self._candidates, self._meter
-        metered = self._call.begin(meter, self._actor, candidates[0].model.id)
+        candidates, meter, model = self._candidates, self._meter, self._candidates[0].model
+        is_function_model = PIPE in model.detail
+        metered = self._call.begin(meter, self._actor, model.id, is_function_model=is_function_model)
         return meter.run(metered, self._failover.ask, candidates, question, metered)
 
 
@@ -294,7 +295,7 @@ class _Call:
         self.origin = ""
         """Who makes the reasoning of the model that was asked last."""
 
-    def begin(self, meter: CallMeter, actor: Actor, model_id: str) -> MeteredCall:
+    def begin(self, meter: CallMeter, actor: Actor, model_id: str, *, is_function_model: bool) -> MeteredCall:
         """Return the metered call of the next question."""
         request = self._request
         self._meter = meter
@@ -306,6 +307,8 @@ class _Call:
             request_id=request.request_id,
             is_stream=request.stream,
         )
+        if request.scope is not None:
+            request.scope.call = self._metered if is_function_model else None
         return self._metered
 
     async def answer(self, model: Model, source: ModelSource) -> ChatAnswer:
@@ -325,7 +328,16 @@ class _Call:
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer after the stream filters; the first one has arrived."""
         body = await self._body(model, source)
-        return await self._started(source.stream(body, model, self._context), self._chain.streams)
+        options = as_mapping(body.get("stream_options"))
+        if PIPE in model.detail or options.get("include_usage") is True:
+            return await self._started(source.stream(body, model, self._context), self._chain.streams)
+        body["stream_options"] = {**options, "include_usage": True}
+        chunks = source.stream(body, model, self._context)
+        started = await self._started(chunks, self._chain.streams, hides_usage=True)
+        if self._context.warnings:
+            # A source without the option left out what the caller has not sent.
+            self._context.warnings[:] = [one for one in self._context.warnings if "stream_options" not in one]
+        return started
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
         """Return a whole answer, even if the caller requested a stream."""
@@ -339,8 +351,11 @@ class _Call:
         finish_whole(self._meter, self._metered, completion.decoded)
         return self._watch.whole(completion)
 
-    def _started(self, chunks: ChunkStream, filters: Sequence[ChatFilter]) -> Awaitable[StartedStream]:
-        return StartedStream.start(MeteredChunks(chunks, self._metered, self._meter), filters)
+    def _started(
+        self, chunks: ChunkStream, filters: Sequence[ChatFilter], *, hides_usage: bool = False
+    ) -> Awaitable[StartedStream]:
+        metered = MeteredChunks(chunks, self._metered, self._meter, hides_usage=hides_usage)
+        return StartedStream.start(metered, filters)
 
     async def _body(self, model: Model, source: ModelSource) -> Body:
         """Return a copy of the request for a model: its maker's own reasoning, and messages as it takes them.

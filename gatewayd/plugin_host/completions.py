@@ -95,6 +95,8 @@ class CompletionsForPlugins:
             {name: value for name, value in body.items() if name != "metadata"}
         )
         await self._check_chat(request, actor)
+        if scope is not None and scope.call is not None:
+            scope.call.holds_calls = True
         request.request_id = ids.new_id()
         request.facts = None if scope is None else lambda: scope.facts
         pipeline = self._services.pipeline

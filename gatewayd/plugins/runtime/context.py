@@ -6,6 +6,7 @@ from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.events.records import EventTarget
+from gatewayd.metering.records import MeteredCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class CallScope:
     task (`title_generation`, ...) and is None for a chat; `task_body` is its original request. `level` is
     the number of enclosing plugin requests. `filtered` are the ids of the filters that have run on the
     request; they do not run again on the requests of plugins within it. `oauth_token` is found when a plugin
-    first asks for it.
+    first asks for it. `call` meters the call of a function model: it is told of the calls within it.
     """
 
     actor: Actor
@@ -50,3 +51,4 @@ class CallScope:
     level: int = 0
     filtered: set[str] = field(default_factory=set)
     oauth_token: dict[str, Any] | None = field(default=None, repr=False)
+    call: MeteredCall | None = field(default=None, repr=False)

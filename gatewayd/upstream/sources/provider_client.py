@@ -237,6 +237,8 @@ class ProviderClient:
                 break
             changes.append(again)
             body = again.body
+            if context is not None and context.call is not None:
+                context.call.retries += 1
             response = await self._send(method, path, body, context, headers)
             if 200 <= response.status < 300:
                 self._remember(path, changes, context)

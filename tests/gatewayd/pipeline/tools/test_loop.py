@@ -54,6 +54,7 @@ class World:
         self.body = {"model": "m", "messages": [{"role": "user", "content": "weather?"}], **body}
         pipeline = Pipeline(self.catalog, NoFilters(), NoAttachments(), self.box)
         options = {"tool_ids": ["weather"]}
+        self.body.update({"stream_options": {"include_usage": True}} if stream else {})
         request = ChatRequest("m", self.body, stream, request_id="r1", options=options)
         return await pipeline.run(request, ADMIN)
 
