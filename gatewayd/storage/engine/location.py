@@ -21,6 +21,7 @@ TABLES: Final = (
     "gatewayd.storage.tables.responses",
     "gatewayd.storage.tables.streams",
     "gatewayd.storage.tables.batches",
+    "gatewayd.storage.tables.limits",
 )
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}

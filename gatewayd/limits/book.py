@@ -1,0 +1,115 @@
+"""The limits in force, compiled: which pots and budgets a call draws from."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.limits.records import (
+    HELD_BY_USER,
+    BudgetRule,
+    LimitRule,
+    LimitSubject,
+    RatePot,
+)
+
+MAX_PLANS: Final = 10_000
+"""Maximum number of remembered plans; beyond it all are forgotten."""
+
+_SUBJECT_WORDS: Final = {
+    LimitSubject.KEY: "the key {name}",
+    LimitSubject.USER: "this account",
+    LimitSubject.DEFAULT: "this account",
+    LimitSubject.GROUP: "the group {name}",
+    LimitSubject.MEMBER: "each member of the group {name}",
+    LimitSubject.TOTAL: "all users together",
+}
+
+PlanKey = tuple[str, str, tuple[str, ...], str]
+"""Ids of the key, the user, the groups and the model of a call."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPlan:
+    """A budget that a call draws from; `holder` is the user whom the limit counts on their own, or ""."""
+
+    rule: LimitRule
+    budget: BudgetRule
+    holder: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPlan:
+    """All that a call draws from."""
+
+    pots: tuple[RatePot, ...]
+    budgets: tuple[BudgetPlan, ...]
+
+
+NO_PLAN: Final = LimitPlan((), ())
+
+
+class LimitBook:
+    """The rules by subject; it never changes, and a change of a rule makes another one."""
+
+    def __init__(self, rules: Iterable[LimitRule] = ()) -> None:
+        self._rules = {(each.subject, each.subject_id, each.model): each for each in rules}
+        self._plans: dict[PlanKey, LimitPlan] = {}
+        self.is_empty = not self._rules
+
+    def plan(self, key_id: str, user_id: str, group_ids: tuple[str, ...], model: str) -> LimitPlan:
+        """Return what a call draws from; `key_id` is "" without a key."""
+        key = (key_id, user_id, group_ids, model)
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            found = self._plans[key] = self._make(key)
+        return found
+
+    def rules_of(
+        self, key_id: str, user_id: str, group_ids: Sequence[str], model: str
+    ) -> Sequence[LimitRule]:
+        """Return the rules that count a call."""
+        wanted = [(LimitSubject.KEY, key_id)] if key_id else []
+        wanted += [(LimitSubject.USER, user_id), (LimitSubject.DEFAULT, "")]
+        for group_id in group_ids:
+            wanted += [(LimitSubject.GROUP, group_id), (LimitSubject.MEMBER, group_id)]
+        wanted.append((LimitSubject.TOTAL, ""))
+        found = []
+        for model_id in dict.fromkeys(("", model)):
+            for subject, subject_id in wanted:
+                rule = self._rules.get((subject, subject_id, model_id))
+                if subject is LimitSubject.DEFAULT and (LimitSubject.USER, user_id, model_id) in self._rules:
+                    continue
+                if rule is not None:
+                    found.append(rule)
+        return found
+
+    def _make(self, key: PlanKey) -> LimitPlan:
+        key_id, user_id, group_ids, model = key
+        rules = self.rules_of(key_id, user_id, group_ids, model)
+        if not rules:
+            return NO_PLAN
+        return LimitPlan(
+            tuple(pot_of(rule, user_id) for rule in rules if rule.has_rates),
+            tuple(plan for rule in rules for plan in budget_plans(rule, user_id)),
+        )
+
+
+def pot_of(rule: LimitRule, user_id: str) -> RatePot:
+    """Return the pot of a rule for the calls of a user."""
+    pot_id = f"{rule.id}/{user_id}" if rule.subject in HELD_BY_USER else rule.id
+    return RatePot(pot_id, owner_of(rule), rule.requests_per_minute, rule.tokens_per_minute, rule.parallel)
+
+
+def budget_plans(rule: LimitRule, user_id: str) -> Sequence[BudgetPlan]:
+    """Return the budgets of a rule for the calls of a user."""
+    holder = user_id if rule.subject in HELD_BY_USER else ""
+    return [BudgetPlan(rule, budget, holder, owner_of(rule)) for budget in rule.budgets]
+
+
+def owner_of(rule: LimitRule) -> str:
+    """Return the words for whose limit it is, for example `the key laptop with the model m`."""
+    owner = _SUBJECT_WORDS[rule.subject].format(name=rule.subject_name or rule.subject_id)
+    return f"{owner} with the model {rule.model}" if rule.model else owner

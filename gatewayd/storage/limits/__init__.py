@@ -1,0 +1,1 @@
+"""Stores of limits and of the counters of their budgets."""
