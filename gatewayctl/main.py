@@ -20,6 +20,7 @@ from gatewayctl.commands import (
     ingest,
     invitations,
     keys,
+    limits,
     models,
     permissions,
     scim,
@@ -48,6 +49,7 @@ app.add_typer(invitations.noun, name="invitation")
 app.add_typer(groups.noun, name="group")
 app.add_typer(permissions.noun, name="permission")
 app.add_typer(keys.noun, name="key")
+app.add_typer(limits.noun, name="limit")
 app.add_typer(models.noun, name="model")
 app.add_typer(files.noun, name="file")
 app.add_typer(collections.noun, name="collection")

@@ -13,6 +13,7 @@ from gatewayctl.wire import (
     health,
     invitations,
     keys,
+    limits,
     models,
     permissions,
     plugins,
@@ -167,6 +168,12 @@ LIST_KEYS: Final = _get("/v1/keys", keys.KeyList, "List API keys", "user")
 CREATE_KEY: Final = _write("POST", "/v1/keys", keys.NewKey, keys.KeyWritten, "Issue an API key")
 EXPLAIN_KEYS: Final = _get("/v1/keys/why/{ref}", keys.KeyReasons, "Explain whether a user may have API keys")
 REVOKE_KEY: Final = _write("DELETE", "/v1/keys/{id}", NoBody, keys.KeyWritten, "Revoke an API key")
+
+# Limits.
+LIST_LIMITS: Final = _get("/v1/limits", limits.LimitList, "List limits")
+SET_LIMIT: Final = _write("PUT", "/v1/limits", limits.LimitChange, limits.LimitWritten, "Set a limit")
+SHOW_LIMIT: Final = _get("/v1/limits/{id}", limits.Limit, "Show a limit and its use", "user")
+REMOVE_LIMIT: Final = _write("DELETE", "/v1/limits/{id}", NoBody, limits.LimitWritten, "Remove a limit")
 
 # Batches.
 LIST_BATCHES: Final = _get("/v1/batches", batches.BatchList, "List batches", "user")

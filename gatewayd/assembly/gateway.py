@@ -19,6 +19,7 @@ from gatewayd.assembly.batches import make_batch_requests, open_batches
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
+from gatewayd.assembly.limits import open_limits
 from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
@@ -151,6 +152,7 @@ async def open_services(
         resumption=await open_resumption(
             settings, signing_secret(settings).encode(), tasks, room, accounts.changes
         ),
+        limits=await open_limits(settings, catalog, live, tasks, stack),
     )
     await open_sources(services, stack)
     return services
@@ -207,6 +209,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.extensions.switches.configure(settings)
     services.answering.runs.configure(run_options(settings))
     services.resumption.configure(settings)
+    services.limits.configure(settings)
     await services.extensions.registry.reload()
     services.identity.configure(settings)
     services.provisioning.configure(settings)

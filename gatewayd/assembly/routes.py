@@ -12,6 +12,7 @@ from gatewayd.assembly.document_routes import control_document_rows, public_docu
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
+from gatewayd.assembly.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.media_routes import media_rows
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.response_routes import public_response_rows
@@ -296,6 +297,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *streaming.sockets.routes(),
         *sign_in_rows(services, replies),
         *KeyRoutes(accounts.keys, accounts.users, again.writes).routes(),
+        *limit_rows(services.limits, accounts),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *ProviderFormRoutes(services.providers, services.catalog).routes(),
         *StatusRoutes(status_services(services), __version__).routes(),
@@ -381,6 +383,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
             services.catalog, services.documents.collections, services.extensions, accounts, viewers, writes
         ),
         *control_plugin_rows(services.extensions, services.servers, accounts, viewers, writes),
+        *control_limit_rows(services.limits, accounts, writes),
         *control_batch_rows(services.batches, accounts),
         *control_live_rows(services.live, services.answering, accounts, viewers),
         *control_document_rows(services.settings, services.documents, accounts, viewers, writes),

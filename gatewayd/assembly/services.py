@@ -9,6 +9,7 @@ from gatewayd.assembly.batches import BatchServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
+from gatewayd.assembly.limits import LimitServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.assembly.resumption import ResumptionServices
 from gatewayd.assembly.runs import AnswerServices
@@ -50,6 +51,7 @@ class GatewayServices:
     batches: BatchServices
     room: DescriptorBudget
     resumption: ResumptionServices
+    limits: LimitServices
 
     def configured(self) -> Mapping[str, Any]:
         """Return the settings by name."""

@@ -99,6 +99,29 @@ def anthropic_headers(headers: Mapping[str, str], now: int) -> dict[str, str]:
     return told
 
 
+def merge_stricter(headers: dict[str, str], ours: Mapping[str, str]) -> None:
+    """Add the headers of the gateway's own limits, with OpenAI's names, to those of a provider.
+
+    Of requests and of tokens, callers get the limit of which less is left. Other headers are added.
+    """
+    for name, value in ours.items():
+        if not name.startswith(OPENAI_LIMITS):
+            headers[name] = value
+    for quantity in ("requests", "tokens"):
+        left = ours.get(f"{OPENAI_LIMITS}remaining-{quantity}")
+        if left is None:
+            continue
+        theirs = headers.get(f"{OPENAI_LIMITS}remaining-{quantity}") or headers.get(
+            f"{ANTHROPIC_LIMITS}{quantity}-remaining"
+        )
+        if theirs is not None and theirs.isdecimal() and int(theirs) < int(left):
+            continue
+        for part in ("limit", "remaining", "reset"):
+            headers.pop(f"{ANTHROPIC_LIMITS}{quantity}-{part}", None)
+            name = f"{OPENAI_LIMITS}{part}-{quantity}"
+            headers[name] = ours[name]
+
+
 def parse_duration(text: str) -> float | None:
     """Return the seconds of a duration such as `6m0s`, `12ms`, `2m59.56s` or `7`; None if it is none."""
     seconds, end = 0.0, 0

@@ -62,6 +62,9 @@ ANTHROPIC_REASONS: Final[dict[RefusalReason, tuple[int, str]]] = {
     RefusalReason.OVERLOADED: (529, "overloaded_error"),
 }
 
+# OpenAI types of codes that tell more than their kind; programs act on them.
+OPENAI_TYPES: Final[dict[str, str]] = {"insufficient_quota": "insufficient_quota"}
+
 # Dialects of programs that call models.
 PROGRAM_DIALECTS: Final = frozenset({RouteDialect.OPENAI, RouteDialect.ANTHROPIC, RouteDialect.OLLAMA})
 
@@ -101,7 +104,9 @@ def type_of(error: GatewayError, dialect: RouteDialect) -> str:
     if exact is not None:
         return exact[1]
     _, openai_type, anthropic_type = STATUSES[error.kind]
-    return anthropic_type if dialect is RouteDialect.ANTHROPIC else openai_type
+    if dialect is RouteDialect.ANTHROPIC:
+        return anthropic_type
+    return OPENAI_TYPES.get(error.code or "", openai_type)
 
 
 def _by_reason(error: GatewayError, dialect: RouteDialect) -> tuple[int, str] | None:

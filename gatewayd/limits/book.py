@@ -24,8 +24,8 @@ _SUBJECT_WORDS: Final = {
     LimitSubject.TOTAL: "all users together",
 }
 
-PlanKey = tuple[str, str, tuple[str, ...], str]
-"""Ids of the key, the user, the groups and the model of a call."""
+PlanKey = tuple[str, str, tuple[str, ...], str, str]
+"""Ids of the key, the user, the groups, the model and its base model of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,16 @@ class LimitBook:
     """The rules by subject; it never changes, and a change of a rule makes another one."""
 
     def __init__(self, rules: Iterable[LimitRule] = ()) -> None:
-        self._rules = {(each.subject, each.subject_id, each.model): each for each in rules}
+        self._by_subject: dict[tuple[LimitSubject, str], list[LimitRule]] = {}
+        for each in rules:
+            self._by_subject.setdefault((each.subject, each.subject_id), []).append(each)
         self._plans: dict[PlanKey, LimitPlan] = {}
-        self.is_empty = not self._rules
+        self.is_empty = not self._by_subject
+        """Whether nothing is limited."""
 
-    def plan(self, key_id: str, user_id: str, group_ids: tuple[str, ...], model: str) -> LimitPlan:
-        """Return what a call draws from; `key_id` is "" without a key."""
-        key = (key_id, user_id, group_ids, model)
+    def plan(self, key_id: str, user_id: str, group_ids: tuple[str, ...], model: str, base: str) -> LimitPlan:
+        """Return what a call draws from; `key_id` is "" without a key, `base` without a base model."""
+        key = (key_id, user_id, group_ids, model, base)
         found = self._plans.get(key)
         if found is None:
             if len(self._plans) >= MAX_PLANS:
@@ -67,34 +70,31 @@ class LimitBook:
             found = self._plans[key] = self._make(key)
         return found
 
-    def rules_of(
-        self, key_id: str, user_id: str, group_ids: Sequence[str], model: str
-    ) -> Sequence[LimitRule]:
-        """Return the rules that count a call."""
-        wanted = [(LimitSubject.KEY, key_id)] if key_id else []
-        wanted += [(LimitSubject.USER, user_id), (LimitSubject.DEFAULT, "")]
-        for group_id in group_ids:
-            wanted += [(LimitSubject.GROUP, group_id), (LimitSubject.MEMBER, group_id)]
-        wanted.append((LimitSubject.TOTAL, ""))
-        found = []
-        for model_id in dict.fromkeys(("", model)):
-            for subject, subject_id in wanted:
-                rule = self._rules.get((subject, subject_id, model_id))
-                if subject is LimitSubject.DEFAULT and (LimitSubject.USER, user_id, model_id) in self._rules:
-                    continue
-                if rule is not None:
-                    found.append(rule)
-        return found
+    def rules_of(self, key_id: str, user_id: str, group_ids: Iterable[str]) -> Sequence[LimitRule]:
+        """Return the rules that count the calls of somebody, those of single models included."""
+        subjects = _subjects(key_id, user_id, group_ids)
+        found = [each for subject in subjects for each in self._by_subject.get(subject, ())]
+        own = {each.model for each in found if each.subject is LimitSubject.USER}
+        return [each for each in found if each.subject is not LimitSubject.DEFAULT or each.model not in own]
 
     def _make(self, key: PlanKey) -> LimitPlan:
-        key_id, user_id, group_ids, model = key
-        rules = self.rules_of(key_id, user_id, group_ids, model)
+        key_id, user_id, group_ids, model, base = key
+        models = {"", model, base}
+        rules = [each for each in self.rules_of(key_id, user_id, group_ids) if each.model in models]
         if not rules:
             return NO_PLAN
         return LimitPlan(
             tuple(pot_of(rule, user_id) for rule in rules if rule.has_rates),
             tuple(plan for rule in rules for plan in budget_plans(rule, user_id)),
         )
+
+
+def _subjects(key_id: str, user_id: str, group_ids: Iterable[str]) -> Sequence[tuple[LimitSubject, str]]:
+    wanted = [(LimitSubject.KEY, key_id)] if key_id else []
+    wanted += [(LimitSubject.USER, user_id), (LimitSubject.DEFAULT, "")]
+    for group_id in group_ids:
+        wanted += [(LimitSubject.GROUP, group_id), (LimitSubject.MEMBER, group_id)]
+    return [*wanted, (LimitSubject.TOTAL, "")]
 
 
 def pot_of(rule: LimitRule, user_id: str) -> RatePot:

@@ -45,8 +45,8 @@ class _Waiting:
 class BudgetLedger:
     """Writes reservations and settlements in the order of their arrival, all that wait in one transaction.
 
-    `run` is the one writer. A reservation that cannot be stored fails its call. A settlement is repeated until
-    it is stored; one that is lost with the process leaves its reservation charged.
+    `run` is the one writer. A reservation that cannot be stored fails its call. A settlement is repeated;
+    one that is lost with the process leaves its reservation charged.
     """
 
     def __init__(self, store: BudgetStore, warn: Warn = lambda demand: None) -> None:
@@ -70,7 +70,13 @@ class BudgetLedger:
         waiting = _Waiting(reservation, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake()
-        return await waiting.result
+        try:
+            return await waiting.result
+        except asyncio.CancelledError:
+            if _is_granted(waiting.result):
+                # It was stored just before the caller was cancelled.
+                self.settle(_void(reservation))
+            raise
 
     def settle(self, settlement: BudgetSettlement) -> None:
         """Replace a reservation by what was really used, soon."""
@@ -150,6 +156,11 @@ class BudgetLedger:
                 self.settle(_void(each.reservation))
         for demand in report.warned:
             self._warn(demand)
+
+
+def _is_granted(result: asyncio.Future[BudgetRefusal | None]) -> bool:
+    has_result = result.done() and not result.cancelled() and result.exception() is None
+    return has_result and result.result() is None
 
 
 def _void(reservation: BudgetReservation) -> BudgetSettlement:

@@ -153,7 +153,7 @@ class CounterUse:
 class BudgetDemand:
     """An amount that a call reserves of a budget of `most`.
 
-    `warn_at` is the settled amount at which users are warned, None for none. `owner` is as in `RatePot`.
+    `warn_at` is the settled amount at which the user is warned, None for none. `owner` is as in `RatePot`.
     """
 
     key: CounterKey
@@ -161,6 +161,7 @@ class BudgetDemand:
     most: int
     warn_at: int | None
     owner: str
+    user_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Interfaces of those who watch calls of models, and of those who may refuse them."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from gatewayd.metering.records import MeteredCall, TokenUsage
@@ -33,6 +34,13 @@ class CallAdmission(Protocol):
 
         May wait, for a place in a queue. May keep its state in `reservation` of the call. One that raises or
         is cancelled leaves nothing behind, and the call is not settled.
+        """
+        ...
+
+    def headers(self, call: MeteredCall) -> Mapping[str, str]:
+        """Return the headers of the answer of an admitted call, also after its end.
+
+        Limits have the names of OpenAI's headers (`completions.rate_limits`).
         """
         ...
 

@@ -9,6 +9,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.metering.answers import MeteredReply, finish_whole
+from gatewayd.metering.limit_headers import add_limit_headers
 from gatewayd.metering.records import MeteredCaller
 from gatewayd.pipeline.records import Endpoint
 
@@ -29,6 +30,7 @@ class MeteredQuestion:
     ) -> None:
         self._catalog = catalog
         self._candidates = candidates
+        self._headers = context.reply_headers
         self._call = context.call = catalog.meter.begin(
             caller,
             candidates[0].model.id,
@@ -53,4 +55,7 @@ class MeteredQuestion:
 
     async def _ask(self, question: Callable[[Model, ModelSource], Awaitable[Result]]) -> Result:
         meter, failover = self._catalog.meter, self._catalog.failover
-        return await meter.run(self._call, failover.ask, self._candidates, question, self._call)
+        answer = await meter.run(self._call, failover.ask, self._candidates, question, self._call)
+        if self._call.admissions:
+            add_limit_headers(self._call, self._headers)
+        return answer

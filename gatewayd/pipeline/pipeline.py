@@ -15,6 +15,7 @@ from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import GatewayError
 from gatewayd.metering.answers import MeteredChunks, finish_whole
+from gatewayd.metering.limit_headers import add_limit_headers
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import MeteredCall
 from gatewayd.pipeline.documents.placeholders import fill_system_messages
@@ -134,6 +135,8 @@ class Pipeline:
         call = _Call(request, context, chain, (self.reasoning, watch), is_plain=not sources and use is None)
         caller = _SourceCaller(self._catalog, candidates, call, actor)
         answer = await (caller.answer() if use is None else _answer_with_tools(request, use, caller))
+        if context.call is not None and context.call.admissions:
+            add_limit_headers(context.call, context.reply_headers)
         answer.headers, answer.origin = context.reply_headers, call.origin
         if answer.is_native:
             # Conversion warnings do not apply to a request that is sent in its original form.

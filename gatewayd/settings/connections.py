@@ -64,6 +64,14 @@ class ConnectionFields(BaseSettings):
         ge=0,
         le=30 * 86_400,
     )
+    unknown_price: types.PriceOrNone = setting(
+        reload(LIMITS),
+        None,
+        "US dollars that a million tokens of a model without a known price count in budgets of money; empty"
+        " refuses such models to callers with such a budget.",
+        ge=0,
+        le=1_000_000,
+    )
     account_connection_limit: types.Whole = _bound(
         2000, "Maximum number of requests of one account that are served at once"
     )

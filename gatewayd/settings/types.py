@@ -257,6 +257,9 @@ Seconds = Annotated[Finite, BeforeValidator(_number), ExpectedValue("a number of
 OptionalSeconds = Annotated[
     Finite | None, BeforeValidator(_number_or_none), ExpectedValue('a number of seconds, or "" for no limit')
 ]
+PriceOrNone = Annotated[
+    Finite | None, BeforeValidator(_number_or_none), ExpectedValue('a number of US dollars, or ""')
+]
 OwnSeconds = Annotated[
     Finite | None,
     BeforeValidator(_number_or_none),

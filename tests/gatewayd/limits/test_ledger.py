@@ -102,6 +102,20 @@ async def test_a_cancelled_caller_reserves_nothing(ledger: BudgetLedger, store: 
     assert (store.used[DAY], set(store.open)) == (10, {"c1"})
 
 
+async def test_a_caller_cancelled_after_its_reservation_was_stored_reserves_nothing(
+    ledger: BudgetLedger, store: FlakyBudgets
+) -> None:
+    caller = asyncio.ensure_future(ledger.reserve(reservation("c1", 10)))
+    while not store.open:
+        await asyncio.sleep(0)
+        if store.open:
+            caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert await ledger.flush(1)
+    assert (store.used[DAY], store.open) == (0, {})
+
+
 async def test_a_reservation_that_is_not_stored_fails_its_call_and_is_void(
     ledger: BudgetLedger, store: FlakyBudgets
 ) -> None:

@@ -1,0 +1,118 @@
+"""Limits and budgets of model calls: their stores, admission and routes."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.events import LiveServices
+from gatewayd.catalog.service import Catalog
+from gatewayd.events.records import EventTarget
+from gatewayd.events.service import EventService
+from gatewayd.http.control.limits import ControlLimitRoutes
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.limit_fields import LimitTargets
+from gatewayd.http.public.administration.limits import LimitRoutes
+from gatewayd.http.routes import Route
+from gatewayd.limits.admission import LimitAdmission, LimitOptions
+from gatewayd.limits.amounts import format_amount
+from gatewayd.limits.ledger import BudgetLedger
+from gatewayd.limits.memory_rates import MemoryRates
+from gatewayd.limits.records import BudgetDemand
+from gatewayd.limits.service import Limits
+from gatewayd.settings import Settings
+from gatewayd.storage.limits.budgets import TortoiseBudgets
+from gatewayd.storage.limits.rules import TortoiseLimitRules
+from gatewayd.tasks import TaskRegistry
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS: Final = 5.0
+"""Maximum time at the end for the settlements of the last calls."""
+
+TOKENS_OF_PRICE: Final = 1_000_000
+NANO_DOLLARS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LimitServices:
+    """Limits, and their options, which a reload changes."""
+
+    limits: Limits
+    admission: LimitAdmission
+    options: LimitOptions
+
+    def configure(self, settings: Settings) -> None:
+        """Use the price of the settings."""
+        self.options.unknown_price = unknown_price(settings)
+
+
+class BudgetWarnings:
+    """Warns the user whose call brought a budget to its warning, by an event and a line in the log."""
+
+    def __init__(self, events: EventService, tasks: TaskRegistry) -> None:
+        self._events = events
+        self._tasks = tasks
+
+    def warn(self, demand: BudgetDemand) -> None:
+        """Warn of a budget."""
+        key = demand.key
+        limit = f"{format_amount(demand.most, key.unit)} a {key.period}"
+        level = format_amount(demand.warn_at or 0, key.unit)
+        sentence = f"The budget of {limit} of {demand.owner} has reached {level}."
+        log.warning(
+            "a budget has reached its warning: %s of %s", limit, demand.owner, extra={"limit": key.limit_id}
+        )
+        event: dict[str, object] = {"type": "notification", "data": {"type": "warning", "content": sentence}}
+        self._tasks.spawn("warning of a budget", self._emit(demand.user_id, event))
+
+    async def _emit(self, user_id: str, event: dict[str, object]) -> None:
+        await self._events.emit(EventTarget(user_id), event)
+
+
+async def open_limits(
+    settings: Settings, catalog: Catalog, live: LiveServices, tasks: TaskRegistry, stack: AsyncExitStack
+) -> LimitServices:
+    """Return the services; from now on they admit the calls of the catalogue's models."""
+    budgets, rates = TortoiseBudgets(), MemoryRates()
+    ledger = BudgetLedger(budgets, BudgetWarnings(live.events, tasks).warn)
+    options = LimitOptions(unknown_price(settings))
+
+    def base_of(model_id: str) -> str:
+        record = catalog.find_record(model_id)
+        return "" if record is None else record.base_model_id or ""
+
+    admission = LimitAdmission(rates, ledger, lambda: catalog.meter.pricing, base_of, options)
+    limits = Limits(TortoiseLimitRules(), rates, budgets, admission)
+    closed = await limits.load()
+    if closed:
+        log.warning("%s calls of the former process stay charged as reserved", closed)
+    tasks.spawn("ledger of budgets", ledger.run())
+    stack.push_async_callback(ledger.flush, FLUSH_SECONDS)
+    catalog.meter.admissions.append(admission)
+    return LimitServices(limits, admission, options)
+
+
+def unknown_price(settings: Settings) -> int | None:
+    """Return the price of a token in nano-dollars for models without one, None to refuse them."""
+    price = settings.unknown_price
+    return None if price is None else round(price * NANO_DOLLARS / TOKENS_OF_PRICE)
+
+
+def make_targets(accounts: AccountServices) -> LimitTargets:
+    """Return the finder of keys, users and groups."""
+    return LimitTargets(accounts.users, accounts.groups, accounts.keys)
+
+
+def limit_rows(services: LimitServices, accounts: AccountServices) -> Sequence[Route]:
+    """Return the rows of the public application."""
+    return LimitRoutes(services.limits, make_targets(accounts)).routes()
+
+
+def control_limit_rows(
+    services: LimitServices, accounts: AccountServices, writes: WriteTransactions
+) -> Sequence[Route]:
+    """Return the rows of the control socket."""
+    return ControlLimitRoutes(services.limits, make_targets(accounts), writes).routes()
