@@ -32,11 +32,11 @@ NOBODY = "nobody@example.org"
 class Step:
     """One command line, its exit code and its standard input.
 
-    `{f}` is the form, `{key}` the newest key, `{invitation}` the newest invitation, `{linked}` a provider
-    that the administrator is linked to, `{file}` the newest file, `{batch}` a new batch, `{docs}` a directory
-    of two documents, `{plugins}` one of sources, `{url}` the address of the daemon, `{token}` the file of its
-    SCIM tokens, which is removed before a step that says so, `{image}` a directory. `{chats}`, `{chat}`,
-    `{task}` and `{call}` are made for the step.
+    `{f}` is the form, `{key}` the newest key, `{limit}` the newest limit, `{invitation}` the newest
+    invitation, `{linked}` a provider that the administrator is linked to, `{file}` the newest file,
+    `{batch}` a new batch, `{docs}` a directory of two documents, `{plugins}` one of sources, `{url}` the
+    address of the daemon, `{token}` the file of its SCIM tokens, which is removed before a step that says
+    so, `{image}` a directory. `{chats}`, `{chat}`, `{task}` and `{call}` are made for the step.
     """
 
     line: str
@@ -46,6 +46,7 @@ class Step:
 
     def arguments(self, daemon: Daemon, form: str, made: Mapping[str, str]) -> list[str]:
         newest = {"key": newest_key, "file": newest_file, "docs": documents, "plugins": plugins}
+        newest |= {"limit": newest_limit}
         newest |= {"invitation": newest_invitation, "linked": linked_provider, "batch": new_batch}
         found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
@@ -59,6 +60,10 @@ def token_file(daemon: Daemon) -> Path:
 
 def newest_key(daemon: Daemon) -> str:
     return daemon.run_ctl("key", "list", "-o", "name").stdout.split()[-1]
+
+
+def newest_limit(daemon: Daemon) -> str:
+    return daemon.run_ctl("limit", "list", "-o", "name").stdout.split()[-1]
 
 
 def newest_invitation(daemon: Daemon) -> str:
@@ -277,6 +282,22 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("key create {f}-k@example.org laptop", 4),
         Step("key why {f}-k@example.org"),
         Step("key why {nobody}", 5),
+    ],
+    "limit": [
+        Step("limit set --default --model {f}-m --parallel 3 --dry-run"),
+        Step("limit set --default --model {f}-m --parallel 3 --budget 10usd/month --budget 5tokens/day"),
+        Step("limit set --user {root} --tokens-per-minute 1000000 --warn-at 80"),
+        Step("limit set --user {nobody} --parallel 1", 5),
+        Step("limit set --group staff --each-member --parallel 1", 5),
+        Step("limit set --key none --parallel 1", 5),
+        Step("limit set --all --budget 10eur/month", 1),
+        Step("limit set --all --default --parallel 1", 2),
+        Step("limit set --all", 2),
+        Step("limit list"),
+        Step("limit show {limit} --user {root}"),
+        Step("limit show none", 5),
+        Step("limit remove {limit} --yes"),
+        Step("limit remove none --yes", 5),
     ],
     "model": [
         Step("model list"),

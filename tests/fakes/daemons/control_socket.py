@@ -43,11 +43,13 @@ from gatewayd.http.control.documents.reindex import ReindexRoutes
 from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
 from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.limits import ControlLimitRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.limit_fields import LimitTargets
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
@@ -72,6 +74,7 @@ from tests.fakes.daemons.control_chats import LiveServices
 from tests.fakes.daemons.control_plugins import PluginHouse, make_house
 from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
+from tests.fakes.limits.bench import LimitBench
 from tests.fakes.providers.models import FakeRecords, FakeSource, make_model
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 
@@ -134,6 +137,7 @@ class Control:
     plugins: PluginHouse
     streams: ResumableStreams
     activity: ScimRequestLog = field(default_factory=ScimRequestLog)
+    limits: LimitBench = field(default_factory=LimitBench)
     check: FakeCheck = field(default_factory=FakeCheck)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
@@ -188,6 +192,9 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlPermissionRoutes(accounts.permissions, accounts.groups, accounts.users, writes).routes(),
         *ControlKeyRoutes(accounts.keys, accounts.users, writes, accounts.clock).routes(),
         *ControlModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
+        *ControlLimitRoutes(
+            control.limits.limits, LimitTargets(accounts.users, accounts.groups, accounts.keys), writes
+        ).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(
             control.health,

@@ -11,6 +11,7 @@ from tests.fakes.http.samples import TURNS, Row, Sample, plain
 
 CHATS, EVENTS, TASKS, FOLDERS = "/api/v1/chats", "/api/v1/events", "/api/tasks", "/api/v1/folders"
 FUNCTIONS, TOOLS, SERVERS = "/api/v1/functions", "/api/v1/tools", "/api/v1/configs/tool_servers"
+LIMITS = "/api/v1/limits"
 PERMISSIONS = {
     "USER_PERMISSIONS_WORKSPACE_TOOLS_ACCESS": "true",
     "USER_PERMISSIONS_WORKSPACE_TOOLS_EXPORT": "true",
@@ -36,6 +37,12 @@ ACTION = "class Action:\n    async def action(self, body):\n        return body\
 
 OwnSample = Callable[[Site, str], tuple[str, Any]]
 """Makes the path and body of a request about something that the holder of a token owns."""
+
+
+def with_limit(site: Site) -> tuple[str, Any]:
+    """Name a limit of a model that nobody asks."""
+    made = site.call("PUT", LIMITS, {"model": "unused", "parallel": 5}, site.admin)[1]
+    return f"{LIMITS}/{made['id']}", None
 
 
 def add_chat(site: Site, token: str, *, is_shared: bool = False) -> dict[str, str]:
@@ -185,6 +192,11 @@ LIVE_SAMPLES: dict[Row, Sample] = {
     ("GET", "/ollama/config"): plain("/ollama/config"),
     ("POST", "/ollama/config/update"): plain("/ollama/config/update", {"OLLAMA_BASE_URLS": []}),
     ("POST", "/ollama/verify"): lambda site: ("/ollama/verify", {"url": site.provider.url}),
+    ("GET", LIMITS): plain(LIMITS),
+    ("PUT", LIMITS): plain(LIMITS, {"model": "unused", "parallel": 5}),
+    ("GET", f"{LIMITS}/own"): plain(f"{LIMITS}/own"),
+    ("GET", f"{LIMITS}/{{id}}"): with_limit,
+    ("DELETE", f"{LIMITS}/{{id}}"): with_limit,
     ("GET", "/api/v1/configs/status"): plain("/api/v1/configs/status"),
     ("GET", "/api/v1/configs/scim"): plain("/api/v1/configs/scim"),
     ("GET", SERVERS): plain(SERVERS),

@@ -33,7 +33,7 @@ class Caller:
 
 
 @dataclass
-class LimitBench:
+class AdmissionBench:
     """The admission with a meter, a clock of rates, and what it warned of."""
 
     meter: CallMeter = field(default_factory=CallMeter)
@@ -84,8 +84,8 @@ class LimitBench:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[LimitBench]:
-    bench, tasks = LimitBench(), TaskRegistry()
+async def bench() -> AsyncIterator[AdmissionBench]:
+    bench, tasks = AdmissionBench(), TaskRegistry()
     tasks.spawn("ledger", bench.ledger.run())
     yield bench
     await tasks.close()
@@ -112,7 +112,7 @@ def rule(
     )
 
 
-async def test_without_limits_nothing_is_asked(bench: LimitBench) -> None:
+async def test_without_limits_nothing_is_asked(bench: AdmissionBench) -> None:
     call = await bench.begin()
     assert (call.admissions, call.reservation) == ((), None)
     # Limits of others are none either.
@@ -124,7 +124,7 @@ async def test_without_limits_nothing_is_asked(bench: LimitBench) -> None:
     assert (await bench.refused(Caller(group_ids=("g1",)))).code == "rate_limit_exceeded"
 
 
-async def test_a_request_too_many_is_refused_with_its_wait(bench: LimitBench) -> None:
+async def test_a_request_too_many_is_refused_with_its_wait(bench: AdmissionBench) -> None:
     bench.limit(rule(requests_per_minute=1))
     bench.meter.finish(await bench.begin(), CallOutcome.ANSWERED)
     bench.now[0] = 20.5
@@ -157,7 +157,7 @@ async def test_a_request_too_many_is_refused_with_its_wait(bench: LimitBench) ->
     ],
 )
 async def test_a_call_is_settled_by_what_it_used(
-    bench: LimitBench, outcome: CallOutcome, usage: TokenUsage | None, left: int
+    bench: AdmissionBench, outcome: CallOutcome, usage: TokenUsage | None, left: int
 ) -> None:
     bench.limit(rule(tokens_per_minute=1000, budgets=("1000tokens/day",)))
     call = await bench.begin()
@@ -169,7 +169,7 @@ async def test_a_call_is_settled_by_what_it_used(
     assert 1000 - bench.rates.use(bench.admission.book.plan("", "u1", (), "m", "").pots[0]).tokens == left
 
 
-async def test_refused_calls_hold_nothing(bench: LimitBench) -> None:
+async def test_refused_calls_hold_nothing(bench: AdmissionBench) -> None:
     bench.limit(
         rule(requests_per_minute=5, tokens_per_minute=5000, parallel=1),
         rule(LimitSubject.TOTAL, name="r2", budgets=("50tokens/day",)),
@@ -187,7 +187,7 @@ async def test_refused_calls_hold_nothing(bench: LimitBench) -> None:
     assert (use.parallel, use.requests, use.tokens) == (0, 1, 45)
 
 
-async def test_an_exhausted_budget_tells_when_it_is_full_again(bench: LimitBench) -> None:
+async def test_an_exhausted_budget_tells_when_it_is_full_again(bench: AdmissionBench) -> None:
     bench.limit(rule(budgets=("200tokens/day", "300tokens/month")))
     calls = [await bench.begin(), None]
     error = await bench.refused()
@@ -204,7 +204,7 @@ async def test_an_exhausted_budget_tells_when_it_is_full_again(bench: LimitBench
     )
 
 
-async def test_money_is_counted_by_price(bench: LimitBench) -> None:
+async def test_money_is_counted_by_price(bench: AdmissionBench) -> None:
     bench.limit(rule(budgets=("0.001usd/month",)))
     call = await bench.begin()
     assert bench.used() == [101_000]
@@ -213,7 +213,7 @@ async def test_money_is_counted_by_price(bench: LimitBench) -> None:
     assert bench.used() == [200_000]
 
 
-async def test_an_unknown_price_is_refused_or_configured_and_never_zero(bench: LimitBench) -> None:
+async def test_an_unknown_price_is_refused_or_configured_and_never_zero(bench: AdmissionBench) -> None:
     bench.limit(rule(budgets=("1usd/month",)))
     known = await bench.begin()
     bench.price = None
@@ -235,7 +235,7 @@ async def test_an_unknown_price_is_refused_or_configured_and_never_zero(bench: L
     await bench.begin()
 
 
-async def test_a_prompt_above_the_limit_can_never_run(bench: LimitBench) -> None:
+async def test_a_prompt_above_the_limit_can_never_run(bench: AdmissionBench) -> None:
     bench.limit(rule(tokens_per_minute=100))
     error = await bench.refused(messages=[{"role": "user", "content": "x" * 4000}])
     assert (error.code, error.retry_after, error.headers) == (
@@ -251,7 +251,7 @@ async def test_a_prompt_above_the_limit_can_never_run(bench: LimitBench) -> None
 
 
 async def test_200_streams_and_50_keys_never_exceed_their_reservations(
-    bench: LimitBench,
+    bench: AdmissionBench,
 ) -> None:
     most = 5000
     bench.limit(
@@ -283,7 +283,7 @@ async def test_200_streams_and_50_keys_never_exceed_their_reservations(
     assert not bench.budgets.open
 
 
-async def test_a_caller_that_opens_and_cancels_holds_nothing(bench: LimitBench) -> None:
+async def test_a_caller_that_opens_and_cancels_holds_nothing(bench: AdmissionBench) -> None:
     bench.limit(rule(parallel=1, budgets=("1000tokens/day",)))
     for _ in range(50):
         opened = asyncio.ensure_future(bench.begin())
@@ -296,7 +296,7 @@ async def test_a_caller_that_opens_and_cancels_holds_nothing(bench: LimitBench) 
     await bench.begin()
 
 
-async def test_a_change_while_a_stream_runs(bench: LimitBench) -> None:
+async def test_a_change_while_a_stream_runs(bench: AdmissionBench) -> None:
     bench.limit(rule(parallel=1, tokens_per_minute=1000, budgets=("1000tokens/day",)))
     call = await bench.begin()
     bench.limit(rule(parallel=2, tokens_per_minute=200, budgets=("2000tokens/day",)))
@@ -310,7 +310,7 @@ async def test_a_change_while_a_stream_runs(bench: LimitBench) -> None:
     await bench.begin()
 
 
-async def test_a_limit_of_a_model_counts_the_models_based_on_it(bench: LimitBench) -> None:
+async def test_a_limit_of_a_model_counts_the_models_based_on_it(bench: AdmissionBench) -> None:
     bench.limit(rule(LimitSubject.TOTAL, model="big", requests_per_minute=1))
     bench.bases["mine"] = "big"
     await bench.begin(model="mine")
@@ -318,7 +318,7 @@ async def test_a_limit_of_a_model_counts_the_models_based_on_it(bench: LimitBenc
     await bench.begin(model="small")
 
 
-async def test_the_user_is_warned_once(bench: LimitBench) -> None:
+async def test_the_user_is_warned_once(bench: AdmissionBench) -> None:
     bench.limit(rule(budgets=("1000tokens/day",), warn_percent=50))
     for _ in range(3):
         call = await bench.begin()
@@ -327,7 +327,7 @@ async def test_the_user_is_warned_once(bench: LimitBench) -> None:
     assert [(each.user_id, each.warn_at) for each in bench.warned] == [("u1", 500)]
 
 
-async def test_headers_tell_the_pot_with_least_left(bench: LimitBench) -> None:
+async def test_headers_tell_the_pot_with_least_left(bench: AdmissionBench) -> None:
     bench.limit(
         rule(requests_per_minute=10, tokens_per_minute=1000),
         rule(LimitSubject.TOTAL, name="r2", requests_per_minute=100, tokens_per_minute=500),

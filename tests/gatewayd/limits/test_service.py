@@ -5,9 +5,6 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.limits.admission import LimitAdmission, LimitOptions
-from gatewayd.limits.ledger import BudgetLedger
-from gatewayd.limits.memory_rates import MemoryRates
 from gatewayd.limits.periods import BudgetPeriod
 from gatewayd.limits.records import (
     BudgetDemand,
@@ -19,37 +16,19 @@ from gatewayd.limits.records import (
     RateUse,
 )
 from gatewayd.limits.service import Limits, LimitTarget
-from gatewayd.metering.meter import no_price
-from tests.fakes.limits.memory_budgets import MemoryBudgets
-from tests.fakes.limits.memory_rules import MemoryLimitRules
+from tests.fakes.limits.bench import NOON, LimitBench
 
-NOON = 1_800_014_400
 MIDNIGHT = NOON - NOON % 86_400
 DEFAULT = LimitTarget(LimitSubject.DEFAULT)
 ADA = LimitTarget(LimitSubject.USER, "u1", "ada@example.org")
 
 
-class ServiceBench:
-    """The service over stores in memory."""
-
-    def __init__(self) -> None:
-        self.rules, self.budgets, self.rates = MemoryLimitRules(), MemoryBudgets(), MemoryRates(lambda: 0.0)
-        ledger = BudgetLedger(self.budgets)
-        self.admission = LimitAdmission(
-            self.rates, ledger, lambda: no_price, lambda _: "", LimitOptions(), lambda: NOON
-        )
-        self.limits = Limits(self.rules, self.rates, self.budgets, self.admission, lambda: NOON)
-
-    def pots(self, user_id: str = "u1") -> list[str]:
-        return [pot.owner for pot in self.admission.book.plan("", user_id, (), "m", "").pots]
-
-
 @pytest.fixture
-def bench() -> ServiceBench:
-    return ServiceBench()
+def bench() -> LimitBench:
+    return LimitBench()
 
 
-async def test_a_limit_is_created_changed_and_in_force_at_once(bench: ServiceBench) -> None:
+async def test_a_limit_is_created_changed_and_in_force_at_once(bench: LimitBench) -> None:
     limits = bench.limits
     rule, former = await limits.set(DEFAULT, {"parallel": 2, "budgets": ["1usd/day"], "warn_percent": 80})
     assert (former, rule.parallel, rule.created_at, bench.pots()) == (None, 2, NOON, ["this account"])
@@ -85,7 +64,7 @@ async def test_a_limit_is_created_changed_and_in_force_at_once(bench: ServiceBen
     ],
 )
 async def test_bad_values_name_their_field(
-    bench: ServiceBench, values: dict[str, Any], param: str | None
+    bench: LimitBench, values: dict[str, Any], param: str | None
 ) -> None:
     with pytest.raises(GatewayError) as refused:
         await bench.limits.set(DEFAULT, values)
@@ -93,7 +72,7 @@ async def test_bad_values_name_their_field(
     assert bench.rules.rules == {}
 
 
-async def test_a_target_needs_its_id(bench: ServiceBench) -> None:
+async def test_a_target_needs_its_id(bench: LimitBench) -> None:
     for target in (LimitTarget(LimitSubject.KEY), LimitTarget(LimitSubject.TOTAL, "x")):
         with pytest.raises(GatewayError):
             await bench.limits.set(target, {"parallel": 1})
@@ -101,13 +80,13 @@ async def test_a_target_needs_its_id(bench: ServiceBench) -> None:
         await bench.limits.set(LimitTarget(LimitSubject.TOTAL, model="m" * 256), {"parallel": 1})
 
 
-async def test_a_user_may_have_no_limit_in_place_of_the_default(bench: ServiceBench) -> None:
+async def test_a_user_may_have_no_limit_in_place_of_the_default(bench: LimitBench) -> None:
     await bench.limits.set(DEFAULT, {"parallel": 1})
     await bench.limits.set(ADA, {"parallel": None})
     assert (bench.pots("u1"), bench.pots("u2")) == ([], ["this account"])
 
 
-async def test_the_state_tells_use_and_period(bench: ServiceBench) -> None:
+async def test_the_state_tells_use_and_period(bench: LimitBench) -> None:
     limits = bench.limits
     default, _ = await limits.set(DEFAULT, {"requests_per_minute": 9, "budgets": ["100tokens/day"]})
     total, _ = await limits.set(LimitTarget(LimitSubject.TOTAL), {"parallel": 7})
@@ -132,7 +111,7 @@ async def test_the_state_tells_use_and_period(bench: ServiceBench) -> None:
     assert (other.rates, other.budgets[0].use) == (RateUse(), CounterUse())
 
 
-async def test_own_limits_are_those_of_key_user_and_groups(bench: ServiceBench) -> None:
+async def test_own_limits_are_those_of_key_user_and_groups(bench: LimitBench) -> None:
     for target in (
         LimitTarget(LimitSubject.KEY, "k1"),
         LimitTarget(LimitSubject.KEY, "k2"),
@@ -149,7 +128,7 @@ async def test_own_limits_are_those_of_key_user_and_groups(bench: ServiceBench) 
     ]
 
 
-async def test_the_start_closes_what_a_former_process_left(bench: ServiceBench) -> None:
+async def test_the_start_closes_what_a_former_process_left(bench: LimitBench) -> None:
     rule, _ = await bench.limits.set(DEFAULT, {"parallel": 1, "budgets": ["100tokens/day"]})
     key = CounterKey(rule.id, "u1", BudgetUnit.TOKENS, BudgetPeriod.DAY, MIDNIGHT)
     old = key._replace(starts_at=MIDNIGHT - 500 * 86_400)

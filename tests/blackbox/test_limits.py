@@ -1,0 +1,199 @@
+"""Limits and budgets of a running daemon: refusals in each dialect, what is left, and a killed daemon."""
+
+import http.client
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.failing_provider_site import configuration
+from tests.fakes.http.raw_http import Reply as Answer
+from tests.fakes.http.raw_http import send
+from tests.fakes.providers.all_routes_upstream import Everything
+from tests.fakes.providers.background_upstream import Provider, background_upstream
+from tests.fakes.providers.upstream import SILENCE, Reply, json_reply, openai_chunk, openai_completion, sse
+
+PASSWORD = "correct horse"
+LIMITS = "/api/v1/limits"
+
+
+class LimitSite:
+    """A daemon over one provider, with its first administrator."""
+
+    def __init__(self, daemon: Daemon, provider: Provider, token: str) -> None:
+        self.daemon, self.provider, self.token = daemon, provider, token
+
+    def send(self, path: str, body: Any = None, method: str = "POST") -> Answer:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        return send(self.daemon.base_url, method, path, data, headers)
+
+    def limit(self, **fields: Any) -> str:
+        """Set a limit and return its id."""
+        reply = self.send(LIMITS, fields, "PUT")
+        assert reply.status == 200, reply
+        made: str = reply.json["id"]
+        return made
+
+    def ask(self, model: str = "o.m", path: str = "/v1/chat/completions", **fields: Any) -> Answer:
+        turns = [{"role": "user", "content": "hi"}]
+        return self.send(path, {"model": model, "messages": turns, "max_tokens": 40, **fields})
+
+    def uses(self) -> dict[str, dict[str, Any]]:
+        """Return the use of the administrator's own limits."""
+        limits = self.send(f"{LIMITS}/own", method="GET").json["limits"]
+        return {use["what"]: use for limit in limits for use in limit["uses"]}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with background_upstream(("m", "other"), kind=Everything) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Path:
+    folder = tmp_path_factory.mktemp("limits")
+    (folder / "gatewayd.toml").write_text(configuration(provider.url))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path, provider: Provider) -> Iterator[LimitSite]:
+    with running_daemon(folder / "state", "-f", str(folder / "gatewayd.toml")) as daemon:
+        form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
+        token = daemon.call("POST", "/api/v1/auths/signup", form)[1]["token"]
+        yield LimitSite(daemon, provider, token)
+
+
+@pytest.fixture(autouse=True)
+def unlimited(site: LimitSite) -> Iterator[None]:
+    """After each test nothing is limited."""
+    site.provider.script()
+    yield
+    for limit in site.send(LIMITS, method="GET").json["limits"]:
+        assert site.send(f"{LIMITS}/{limit['id']}", method="DELETE").status == 200
+
+
+def test_requests_a_minute_in_the_openai_dialect(site: LimitSite) -> None:
+    assert "x-ratelimit-limit-requests" not in site.ask().headers
+    site.limit(default=True, requests_per_minute=2)
+    assert site.ask().headers["x-ratelimit-remaining-requests"] == "1"
+    streamed = site.ask(stream=True)
+    assert streamed.headers["x-ratelimit-remaining-requests"] == "0"
+    asked = len(site.provider.fake.requests)
+    refused = site.ask()
+    assert (refused.status, refused.headers["x-ratelimit-remaining-requests"]) == (429, "0")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert refused.json["error"]["type"] == "rate_limit_error"
+    assert refused.json["error"]["code"] == "rate_limit_exceeded"
+    assert "2 requests a minute" in refused.json["error"]["message"]
+    assert len(site.provider.fake.requests) == asked
+    embedded = site.send("/v1/embeddings", {"model": "o.m", "input": "hi"})
+    assert embedded.status == 429
+
+
+def test_the_messages_dialect_has_its_own_headers(site: LimitSite) -> None:
+    site.limit(default=True, requests_per_minute=1)
+    answered = site.ask("a.m", "/v1/messages")
+    assert answered.headers["anthropic-ratelimit-requests-limit"] == "1"
+    refused = site.ask("a.m", "/v1/messages")
+    assert (refused.status, refused.json["error"]["type"]) == (429, "rate_limit_error")
+    assert refused.headers["anthropic-ratelimit-requests-remaining"] == "0"
+    assert refused.headers["anthropic-ratelimit-requests-reset"].endswith("Z")
+    assert not any(name.startswith("x-ratelimit") for name in refused.headers)
+
+
+def test_the_stricter_of_two_limits_is_told(site: LimitSite) -> None:
+    theirs = {"x-ratelimit-limit-requests": "10", "x-ratelimit-remaining-requests": "3"}
+    site.limit(default=True, requests_per_minute=100)
+    reply = json_reply(openai_completion("a"))
+    site.provider.script(Reply(headers=theirs, steps=reply.steps, content_type="application/json"))
+    answered = site.ask().headers
+    assert answered["x-ratelimit-remaining-requests"] == "3"
+    site.limit(default=True, requests_per_minute=4)
+    site.provider.script(Reply(headers=theirs, steps=reply.steps, content_type="application/json"))
+    assert site.ask().headers["x-ratelimit-limit-requests"] == "4"
+
+
+def test_a_budget_counts_every_path_and_is_exhausted(site: LimitSite) -> None:
+    site.limit(user="root@example.org", budgets=["10000tokens/month"], warn_percent=1)
+    for path, model in (
+        ("/v1/chat/completions", "o.m"),
+        ("/v1/messages", "a.m"),
+        ("/v1/chat/completions", "l.m"),
+        ("/ollama/api/chat", "l.m"),
+    ):
+        before = int(site.uses()["10000tokens/month"]["used"].removesuffix("tokens"))
+        assert site.ask(model, path).status == 200
+        after = site.uses()["10000tokens/month"]
+        assert int(after["used"].removesuffix("tokens")) > before, path
+    site.limit(user="root@example.org", budgets=["1tokens/month"])
+    refused = site.ask()
+    assert (refused.status, refused.headers["x-should-retry"]) == (429, "false")
+    assert (refused.json["error"]["type"], refused.json["error"]["code"]) == (
+        "insufficient_quota",
+        "insufficient_quota",
+    )
+    assert int(refused.headers["retry-after"]) > 0
+    messages = site.ask("a.m", "/v1/messages")
+    assert (messages.status, messages.headers["x-should-retry"]) == (429, "false")
+    site.daemon.wait_for("a budget has reached its warning")
+
+
+def test_money_without_a_price_is_refused(site: LimitSite) -> None:
+    site.limit(default=True, budgets=["1usd/day"])
+    refused = site.ask("o.m")
+    assert (refused.status, refused.json["error"]["code"]) == (403, "price_unknown")
+
+
+def test_limits_of_others_are_not_mine_to_see(site: LimitSite) -> None:
+    limit_id = site.limit(model="unused", parallel=1)
+    form = {"name": "Ann", "email": "ann@example.org", "password": PASSWORD, "role": "user"}
+    token = site.send("/api/v1/auths/add", form).json["token"]
+    other = LimitSite(site.daemon, site.provider, token)
+    for method, path in (
+        ("GET", LIMITS),
+        ("GET", f"{LIMITS}/{limit_id}"),
+        ("DELETE", f"{LIMITS}/{limit_id}"),
+    ):
+        assert other.send(path, method=method).status in {401, 403}
+    assert other.send(LIMITS, {"user": "root@example.org", "parallel": 0}, "PUT").status in {401, 403}
+    assert [each["id"] for each in other.send(f"{LIMITS}/own", method="GET").json["limits"]] == [limit_id]
+
+
+def test_a_killed_daemon_forgets_no_reservation(tmp_path: Path, folder: Path, provider: Provider) -> None:
+    """A stream is cut by kill -9: what it had reserved stays charged, and nothing is held after the start."""
+    arguments = (tmp_path / "state", "-f", str(folder / "gatewayd.toml"))
+    with running_daemon(*arguments) as daemon:
+        form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
+        token = daemon.call("POST", "/api/v1/auths/signup", form)[1]["token"]
+        site = LimitSite(daemon, provider, token)
+        site.limit(default=True, budgets=["1000tokens/month"], parallel=1)
+        provider.script(Reply(steps=[sse(openai_chunk(content="one")), SILENCE]))
+        connection = http.client.HTTPConnection(urlsplit(daemon.base_url).netloc, timeout=30)
+        body = {"model": "o.m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        connection.request("POST", "/v1/chat/completions", json.dumps({**body, "max_tokens": 700}), headers)
+        answer = connection.getresponse()
+        assert b"one" in answer.read1(65536)
+        held = site.uses()["1000tokens/month"]
+        assert held["reserved"] == held["used"] != "0tokens"
+        assert (site.uses()["parallel"]["used"], site.ask().status) == ("1", 429)
+        daemon.process.send_signal(signal.SIGKILL)
+        daemon.process.wait(10)
+        connection.close()
+    provider.release()
+    provider.script()
+    with running_daemon(*arguments) as daemon:
+        site = LimitSite(daemon, provider, daemon.call("POST", "/api/v1/auths/signin", form)[1]["token"])
+        kept = site.uses()["1000tokens/month"]
+        assert (kept["used"], kept["reserved"]) == (held["used"], "")
+        # What is left is too little for another one of this size, and enough for a small one.
+        assert site.ask(max_tokens=700).status == 429
+        assert site.ask(max_tokens=40).status == 200
