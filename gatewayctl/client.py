@@ -79,6 +79,10 @@ class ControlClient:
         path, parameters = fill(endpoint, segments), select(endpoint, query)
         return transport.call(endpoint.method, path, endpoint.reply, parameters, body)
 
+    def read(self, endpoint: Endpoint[NoBody, ForeignReply], /) -> str:
+        """Return the text of a reply that is no JSON."""
+        return self._transport.read(fill(endpoint))
+
     def upload(self, request: files.NewFile, content: Readable, size: int) -> files.FileWritten:
         """Upload a file of `size` bytes."""
         endpoint = table.ADD_FILE

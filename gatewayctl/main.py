@@ -21,6 +21,7 @@ from gatewayctl.commands import (
     invitations,
     keys,
     limits,
+    metrics,
     models,
     permissions,
     scim,
@@ -67,6 +68,7 @@ app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)
 health.register(app)
+metrics.register(app)
 ingest.register(app)
 
 

@@ -99,6 +99,11 @@ class Transport:
         with self._sent(method, _target(path, query), _body(request), self._timeout) as answer:
             return _parse(reply, _read_all(answer))
 
+    def read(self, path: str) -> str:
+        """Get a text."""
+        with self._sent("GET", path, None, self._timeout) as answer:
+            return _read_all(answer).decode("utf-8", "replace")
+
     def upload(
         self, path: str, reply: type[ReplyType], query: Query, content: Readable, size: int
     ) -> ReplyType:

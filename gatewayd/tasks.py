@@ -79,6 +79,11 @@ class TaskRegistry:
         """Return the names of the running tasks by id."""
         return {task_id: task.get_name() for task_id, task in self._running.items()}
 
+    @property
+    def count(self) -> int:
+        """Number of running tasks, those that users started included."""
+        return len(self._running)
+
     def started(self, *, chat_id: str | None = None) -> Sequence[TaskInfo]:
         """Return the running tasks that users started, all or those of one chat, oldest first."""
         return [info for info in self._started.values() if chat_id is None or info.purpose.chat_id == chat_id]

@@ -129,6 +129,7 @@ class Authenticator:
             permissions=rights.permissions,
             key_id=key.id,
             expires_at=key.expires_at,
+            key_prefix=key.prefix,
         )
 
     async def _load_session(self, token: str) -> Actor:

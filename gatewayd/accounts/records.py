@@ -207,6 +207,8 @@ class Actor:
     key_id: str | None = None
     jti: str | None = None
     expires_at: int | None = None
+    key_prefix: str = ""
+    """The shown beginning of the API key; empty for another credential."""
 
     @property
     def user_id(self) -> str:

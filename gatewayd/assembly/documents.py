@@ -101,6 +101,7 @@ class DocumentServices:
     attachments: DocumentAttachments
     checks: IndexChecks
     reindexing: ReindexRunner
+    extractor: Extractor
     confinement: str | None
 
     async def start(self) -> None:
@@ -224,6 +225,7 @@ class _Builder:
             attachments=self._attachments(holdings, scopes, retrieval),
             checks=self._checks(holdings, spaces),
             reindexing=ReindexRunner(spaces, stores.spaces, self._tasks),
+            extractor=extractor,
             confinement=find_confinement(settings),
         )
 

@@ -21,6 +21,7 @@ from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.limits import open_limits
 from gatewayd.assembly.media_routes import reranker_sources
+from gatewayd.assembly.metrics.services import make_monitoring
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
@@ -153,6 +154,7 @@ async def open_services(
             settings, signing_secret(settings).encode(), tasks, room, accounts.changes
         ),
         limits=await open_limits(settings, catalog, live, tasks, stack),
+        monitoring=make_monitoring(settings),
     )
     await open_sources(services, stack)
     return services

@@ -14,6 +14,8 @@ from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.media_routes import media_rows
+from gatewayd.assembly.metrics.readers import make_exposition
+from gatewayd.assembly.metrics.services import metrics_access
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.response_routes import public_response_rows
 from gatewayd.assembly.resumption import make_resumption_edges
@@ -30,6 +32,7 @@ from gatewayd.http.connections.request_uses import ConcurrencyBounds, Concurrenc
 from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import database as control_database
 from gatewayd.http.control import health as control_health
+from gatewayd.http.control import metrics as control_metrics
 from gatewayd.http.control import settings as control_settings
 from gatewayd.http.control.accounts import groups as control_groups
 from gatewayd.http.control.accounts import identities as control_identities
@@ -72,6 +75,7 @@ from gatewayd.http.public.config import ClientConfig, SiteFacts
 from gatewayd.http.public.docs import DocsRoutes
 from gatewayd.http.public.events import EventRoutes, EventServices
 from gatewayd.http.public.health import HealthRoutes
+from gatewayd.http.public.metrics import MetricsRoutes
 from gatewayd.http.public.model_runtimes.admin import RuntimeAdminRoutes
 from gatewayd.http.public.model_runtimes.conversion import RuntimeConversion
 from gatewayd.http.public.model_runtimes.routes import RuntimeRoutes
@@ -123,6 +127,7 @@ def make_public(
         body_limit=settings.request_body_limit,
         rates=make_rates(settings),
         room=services.room,
+        observation=services.monitoring.observation(),
     )
 
 
@@ -277,7 +282,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         services.pipeline, counts, body_limit=limit, streams=streams, repeatable=again.repeatable
     )
     return [
-        *HealthRoutes(services.health, config, __version__).routes(),
+        *state_rows(services, config),
         *PublicModelRoutes(services.catalog, ModelActions(services.extensions.registry)).routes(),
         *chats.routes(),
         *messages.routes(),
@@ -308,6 +313,15 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *ScimGroupRoutes(services.provisioning.groups, services.provisioning.provider).routes(),
         *ScimDiscoveryRoutes().routes(),
         *PageRoutes(settings.webui_name, page_rules(settings), services.tasks, settings.page_module).routes(),
+    ]
+
+
+def state_rows(services: GatewayServices, config: ClientConfig) -> Sequence[Route]:
+    """Return the rows of health and of the metrics."""
+    exposition = make_exposition(services)
+    return [
+        *HealthRoutes(services.health, config, __version__).routes(),
+        *MetricsRoutes(exposition.render, lambda: metrics_access(services.settings)).routes(),
     ]
 
 
@@ -399,6 +413,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_health.ControlHealthRoutes(
             services.health, services.catalog, __version__, _workings(services.documents)
         ).routes(),
+        *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_chat.ControlChatRoutes(
             services.pipeline,

@@ -10,6 +10,7 @@ from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
 from gatewayd.assembly.limits import LimitServices
+from gatewayd.assembly.metrics.services import MonitoringServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.assembly.resumption import ResumptionServices
 from gatewayd.assembly.runs import AnswerServices
@@ -52,6 +53,7 @@ class GatewayServices:
     room: DescriptorBudget
     resumption: ResumptionServices
     limits: LimitServices
+    monitoring: MonitoringServices
 
     def configured(self) -> Mapping[str, Any]:
         """Return the settings by name."""

@@ -104,6 +104,10 @@ class BatchWorker:
         except (GatewayError, OSError) as error:
             log.warning("cannot delete the answers of former batches: %s", full_message(error))
 
+    async def queue(self) -> tuple[int, int]:
+        """Return the number of batches that wait, and of those that run."""
+        return max(0, len(await self._batches.unfinished()) - len(self._runs)), len(self._runs)
+
     async def start_waiting(self) -> None:
         """Start the batches that wait: first those of users with the fewest running ones."""
         waiting = [each for each in await self._batches.unfinished() if each.id not in self._runs]

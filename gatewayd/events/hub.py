@@ -71,6 +71,16 @@ class Hub:
         """Notify `watcher` of every subscriber that joins or leaves from now on."""
         self._watchers.append(watcher)
 
+    @property
+    def published(self) -> int:
+        """Number of frames since the start."""
+        return self._number
+
+    @property
+    def audience(self) -> tuple[int, int]:
+        """Number of rooms and of subscribers."""
+        return len(self._rooms), sum(len(room.listeners) for room in self._rooms.values())
+
     async def publish(self, user_id: str, chat_id: str, payload: Payload, about: str = "") -> None:
         """Send an event to all subscribers of a user, in every process; each hub has its own numbering.
 

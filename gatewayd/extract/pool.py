@@ -106,6 +106,11 @@ class ExtractorPool:
             answer_bytes=MAX_HEADER_BYTES + self._answer_limits.total,
         )
 
+    @property
+    def documents(self) -> tuple[int, int]:
+        """Number of documents that wait for a process, and of those being read."""
+        return self._slots.waiting, self._slots.active
+
     async def extract(
         self, path: Path, name: str, content_type: str | None, key: QueueKey
     ) -> ExtractionResult:

@@ -8,6 +8,7 @@ from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudg
 from gatewayd.http.connections.minimum_rate import RATES, MinimumRates
 from gatewayd.http.connections.request_heads import defer_100_continue, send_100_continue
 from gatewayd.http.middleware import EdgeMiddleware
+from gatewayd.http.observation import RequestObservation
 from gatewayd.http.routes import Handler, Route, RouteAccess
 from gatewayd.http.traceback_limit import TRACES, TracebackLimiter
 from gatewayd.scim.renderer import ROOT
@@ -22,17 +23,23 @@ def build_application(
     body_limit: int,
     rates: MinimumRates | None = None,
     room: DescriptorBudget | None = None,
+    observation: RequestObservation | None = None,
 ) -> web.Application:
     """Return an application that serves each row with and without a trailing slash, and HEAD beside GET.
 
     `rates` are the minimum rates of peers, `room` is the descriptor budget of the connections.
+    `observation` sees every request.
     """
-    app = web.Application(client_max_size=body_limit, middlewares=[edge.middleware])
+    around = [] if observation is None else [observation.middleware]
+    app = web.Application(client_max_size=body_limit, middlewares=[*around, edge.middleware])
     app[TRACES] = TracebackLimiter()
     app[RATES] = rates or MinimumRates()
     app[DESCRIPTOR_BUDGET] = DescriptorBudget(public_descriptor_limits()) if room is None else room
     for row in rows:
-        add_route(app, row, edge.wrap(row))
+        handler = edge.wrap(row)
+        add_route(app, row, handler)
+        if observation is not None:
+            observation.add(handler, row.path, row.method)
     return app
 
 

@@ -32,6 +32,16 @@ class FairGate:
         self._waiting: list[GateRequest] = []
         self._admitted: list[GateRequest] = []
 
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait for admission."""
+        return len(self._waiting)
+
+    @property
+    def active(self) -> int:
+        """Number of admitted requests."""
+        return len(self._admitted)
+
     @asynccontextmanager
     async def held(self, key: QueueKey) -> AsyncIterator[None]:
         """Wait for admission, run the block, and release the place."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -34,6 +35,9 @@ class HealthMonitor:
     ) -> None:
         self.ready = False
         self.loop = StallMonitor()
+        self.probe_seconds: float | None = None
+        """Duration of the last probe that the database answered."""
+
         self._ping = ping
         self._tasks = tasks
         self._server = server
@@ -62,9 +66,11 @@ class HealthMonitor:
 
     async def _probe(self, done: asyncio.Event) -> None:
         problem: GatewayError | None = self._failure("the database probe failed, see the log")
+        began = time.perf_counter()
         try:
             async with TimeLimit(MAX_AGE_SECONDS):
                 await self._ping()
+            self.probe_seconds = time.perf_counter() - began
             problem = None
         except TimeoutError:
             problem = self._silent(MAX_AGE_SECONDS)

@@ -11,6 +11,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from gatewayd.measurement.cells import HistogramCell
+from gatewayd.observe.metrics.families import LAG_BOUNDS
+
 log = logging.getLogger(__name__)
 
 MAX_STACK_FUNCTIONS: Final = 24
@@ -89,6 +92,9 @@ class StallMonitor:
     ) -> None:
         self.count = 0
         self.longest = 0.0
+        self.lag = HistogramCell(LAG_BOUNDS)
+        """All measured delays, in seconds."""
+
         self._threshold = threshold
         self._interval = interval
         self._clock = clock
@@ -119,6 +125,7 @@ class StallMonitor:
 
         At most one line in ten seconds is logged.
         """
+        self.lag.observe(max(0.0, stall))
         stack, self._stack = self._stack, ""
         if stall <= self._threshold:
             return

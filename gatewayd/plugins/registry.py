@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.measurement.cells import counters
 from gatewayd.plugins import directory
 from gatewayd.plugins.interfaces import PluginStore
 from gatewayd.plugins.records import (
@@ -93,6 +94,12 @@ class PluginManager:
         self._entries: dict[Key, _Entry] = {}
         self._exits = ExitStack()
         self._listeners: list[Listener] = []
+
+        self.calls = services.counted
+        """Number of calls of plugins by family."""
+
+        self.failures = counters()
+        """Number of failures of plugins by family."""
 
         self.changing = asyncio.Lock()
         """Lock of changes, from reading a plugin until its change is stored and in effect."""
@@ -248,6 +255,7 @@ class PluginManager:
 
     def note(self, plugin: Plugin, doing: str, sentence: str) -> None:
         """Record the last problem; an equal one is stored again after 60 seconds, or after a failed write."""
+        self.failures.at(plugin.family.value).value += 1
         entry = self._entries.get((plugin.family, plugin.id))
         if entry is None:
             return

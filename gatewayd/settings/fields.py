@@ -23,6 +23,7 @@ EVENTS: Final = "Events"
 CHATS: Final = "Chats"
 PAGE: Final = "Page"
 LIMITS: Final = "Limits and time-outs"
+MONITORING: Final = "Monitoring"
 LOGGING: Final = "Logging"
 
 CATEGORIES: Final = (
@@ -45,6 +46,7 @@ CATEGORIES: Final = (
     CHATS,
     PAGE,
     LIMITS,
+    MONITORING,
     LOGGING,
 )
 """The order of the sample file and the manual page."""

@@ -30,6 +30,7 @@ from gatewayd.settings.fields import (
 )
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.listeners import ListenerFields
+from gatewayd.settings.metrics import MetricsFields
 from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
@@ -67,6 +68,7 @@ class Settings(
     ListenerFields,
     ConnectionFields,
     DirectoryFields,
+    MetricsFields,
     PageFields,
     PluginFields,
     RetrievalFields,

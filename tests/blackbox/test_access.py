@@ -163,6 +163,8 @@ def test_each_row_has_a_policy_and_a_sample(site: Site) -> None:
         ("GET", "/health/db"),
         ("GET", "/livez"),
         ("GET", "/readyz"),
+        # Off unless a setting says who may read it; `http.public.metrics` checks the token.
+        ("GET", "/metrics"),
         ("GET", "/ready"),
         ("GET", "/api/version"),
         ("GET", "/api"),

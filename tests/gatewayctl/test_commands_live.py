@@ -125,6 +125,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("setup --email x@example.org --name X", 6),
         Step("setup --email x@example.org", 2),
     ],
+    "metrics": [Step("metrics"), Step("metrics --bogus", 2)],
     "health": [Step("health"), Step("health --bogus", 2)],
     "service": [
         Step("service install --prefix {image} --yes -o {f}"),

@@ -42,6 +42,7 @@ class IsolatedPlugin:
         self._parts = parts
         self._calls = OpenCalls()
         self._has_startup = False
+        self._counted = parts.answering.services.counted.at(plugin.family.value)
 
     @property
     def plugin(self) -> Plugin:
@@ -106,6 +107,7 @@ class IsolatedPlugin:
         PluginError for every exception of the plugin, and when its process ends. A cancellation stops the
         code as in a thread.
         """
+        self._counted.value += 1
         with self._calls.busy():
             served = await self._serve("call", method, scope, arguments, {})
             try:

@@ -11,6 +11,7 @@ from gatewayd.accounts.records import Actor, User
 from gatewayd.accounts.serializers import render_user
 from gatewayd.completions.copies import copy_json
 from gatewayd.events.records import EventTarget
+from gatewayd.measurement.cells import CounterCell, LabeledCells, counters
 from gatewayd.plugins.interfaces import UserValvesStore
 from gatewayd.plugins.runtime.context import CallScope
 
@@ -39,7 +40,10 @@ class EventChannel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallServices:
-    """Services of the gateway for plugin calls; `loop` is the loop of the daemon, `context` its context."""
+    """Services of the gateway for plugin calls; `loop` is the loop of the daemon, `context` its context.
+
+    `counted` has the number of calls by family.
+    """
 
     loop: asyncio.AbstractEventLoop
     events: EventChannel
@@ -47,6 +51,7 @@ class CallServices:
     make_request: RequestMaker | None = None
     provider_token: TokenFinder | None = None
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    counted: LabeledCells[CounterCell] = field(default_factory=counters)
 
 
 @dataclass(frozen=True, slots=True)

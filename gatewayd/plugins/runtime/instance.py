@@ -94,6 +94,7 @@ class PluginInstance:
         self._snapshot = _Snapshot()
         self._parameters: dict[str, MethodParameters] = {}
         self._inline: dict[str, InlineMethod] = {}
+        self._counted = services.counted.at(plugin.family.value)
 
     @property
     def left_behind(self) -> int:
@@ -155,6 +156,7 @@ class PluginInstance:
         Raises PluginError for every exception of the plugin. A cancellation stops asynchronous code, and
         synchronous code unless it is blocked: such a call is left behind in its thread.
         """
+        self._counted.value += 1
         inline = self._find_inline(method)
         if inline is not None:
             value = arguments.get(inline.name)

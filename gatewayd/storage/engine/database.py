@@ -21,6 +21,11 @@ class DatabaseEngine(Protocol):
     connection_name: str
     """Name of the connection in the ORM."""
 
+    @property
+    def connections(self) -> tuple[int, int] | None:
+        """Number of idle and of used connections of the pool; None without a pool."""
+        ...
+
     async def claim(self, *, shared: bool) -> None:
         """Claim the database against other daemons; conflict when another one has it."""
         ...

@@ -91,6 +91,15 @@ class PostgresEngine(AsyncpgDBClient):
         self._claim_lock = asyncio.Lock()
         self._shared = False
 
+    @property
+    def connections(self) -> tuple[int, int] | None:
+        """Number of idle and of used connections of the pool."""
+        pool: Any = self._pool
+        if not pool:
+            return None
+        idle = pool.get_idle_size()
+        return idle, pool.get_size() - idle
+
     async def claim(self, *, shared: bool) -> None:
         """Hold an advisory lock until `release`; conflict when another gatewayd has it.
 

@@ -57,6 +57,11 @@ class SqliteEngine(SlicedRows):
         self._path = Path(file_path)
         self._claim = FileLock(self._path.with_name(f"{self._path.name}.lock"), f"the database {file_path}")
 
+    @property
+    def connections(self) -> tuple[int, int] | None:
+        """None: there is no pool."""
+        return None
+
     async def claim(self, *, shared: bool) -> None:
         """Lock the file against other daemons, including those with another state directory."""
         if shared:

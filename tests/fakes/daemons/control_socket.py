@@ -44,6 +44,7 @@ from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.limits import ControlLimitRoutes
+from gatewayd.http.control.metrics import ControlMetricsRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
 from gatewayd.http.control.peer import PeerRules
@@ -162,6 +163,10 @@ def say(*texts: str) -> Callable[[Body], Sequence[CompletionChunk | Exception]]:
     return script
 
 
+async def render_metrics() -> bytes:
+    return b"gatewayd_ready 1.0\n"
+
+
 def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     accounts = control.accounts
     writes = WriteTransactions(accounts.commits)
@@ -203,6 +208,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             DaemonFacts("full", "hnsw", lambda: (0.9621, 1111), lambda: control.vector_cache),
             accounts.clock,
         ).routes(),
+        *ControlMetricsRoutes(render_metrics).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlChatRoutes(
             pipeline,

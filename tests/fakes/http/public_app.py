@@ -14,6 +14,7 @@ from gatewayd.http.app import build_application
 from gatewayd.http.connections.capacity import DescriptorBudget
 from gatewayd.http.connections.minimum_rate import MinimumRates
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge, RequestAuthenticator, TicketStore
+from gatewayd.http.observation import RequestObservation
 from gatewayd.http.routes import Route
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.server import HttpServer
@@ -53,13 +54,16 @@ async def serving(
     tickets: TicketStore | None = None,
     rates: MinimumRates | None = None,
     trusted_headers: TrustedHeaders | None = None,
+    observation: RequestObservation | None = None,
 ) -> AsyncIterator[Client]:
     tasks = TaskRegistry()
     provisioning = door or ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
     accounts = authenticator or FakeAuthenticator(actors or {})
     doors = EdgeServices(accounts, provisioning, shut_out or AccessRevocation(), tickets, trusted_headers)
     edge = PublicEdge(doors, tasks, options or EdgeOptions())
-    application = build_application(edge, map(checked, rows), body_limit=body_limit, rates=rates)
+    application = build_application(
+        edge, map(checked, rows), body_limit=body_limit, rates=rates, observation=observation
+    )
     server = TestServer(application, handler_cancellation=True)
     async with TestClient(server) as client:
         await client.start_server()

@@ -61,6 +61,7 @@ def test_secrets_are_known_as_such() -> None:
     assert {each.name for each in definitions().values() if each.secret} == {
         "database_url",
         "ldap_app_password",
+        "metrics_token",
         "webui_secret_key",
         "webui_admin_password",
         "scim_token",

@@ -1,0 +1,189 @@
+"""Observation of every request at its end: counts, the access log and traces.
+
+The middleware stands around that of the edge, so that refused requests and those without a route are seen
+too. It does no I/O and takes a few microseconds at most.
+"""
+
+import time
+from contextvars import Token
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
+
+from gatewayd.http.context import ACTOR, REQUEST_ID, client_address
+from gatewayd.http.routes import Handler
+from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes
+
+CLIENT_CLOSED_STATUS: Final = 499
+"""Status of a request whose client did not wait for the answer."""
+
+NO_ROUTE: Final = "-"
+"""Path template of requests without a route."""
+
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OTHER_METHOD: Final = "other"
+"""Name of every other method, which any client may invent."""
+
+
+class RequestTally(Protocol):
+    """Counts the requests of one path template and method."""
+
+    def finished(self, status: int, seconds: float) -> None:
+        """Count one request at its end."""
+        ...
+
+
+class RequestTallies(Protocol):
+    """Counts all requests."""
+
+    in_flight: int
+    """Number of requests without a complete answer."""
+
+    def tally(self, route: str, method: str) -> RequestTally:
+        """Return the tally of a path template and method."""
+        ...
+
+
+@dataclass(slots=True)
+class ServedRequest:
+    """An ended request; `size` is the number of bytes of the answer, -1 if it is not known.
+
+    `seconds` is the duration. `user_id`, `email` and `key` (the shown beginning of an API key) are "" without
+    them. `route` is the path template, never the path with its query.
+    """
+
+    request_id: str
+    client: str
+    method: str
+    route: str
+    status: int
+    size: int
+    seconds: float
+    user_id: str
+    email: str
+    key: str
+    notes: RequestNotes
+
+
+class RequestWatcher(Protocol):
+    """Sees requests with their facts: the access log, and the tracer."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it wants any request."""
+        ...
+
+    def begun(self, notes: RequestNotes, traceparent: str | None) -> None:
+        """Note the beginning of a request; `traceparent` is the header of the client."""
+        ...
+
+    def served(self, served: ServedRequest) -> None:
+        """Note the end of a request."""
+        ...
+
+
+class RequestObservation:
+    """Observes the requests of one application.
+
+    `app` adds each of its rows; a request to another path counts for `NO_ROUTE`.
+    """
+
+    def __init__(self, tallies: RequestTallies, watchers: tuple[RequestWatcher, ...] = ()) -> None:
+        self._tallies = tallies
+        self._watchers = watchers
+        self._rows: dict[tuple[Any, str], tuple[str, RequestTally]] = {}
+        self._unrouted = {
+            method: (NO_ROUTE, tallies.tally(NO_ROUTE, method)) for method in (*METHODS, OTHER_METHOD)
+        }
+
+    def add(self, handler: Handler, path: str, method: str) -> None:
+        """Add a row of the application; a GET is also served as HEAD."""
+        for served in (method, hdrs.METH_HEAD) if method == hdrs.METH_GET else (method,):
+            self._rows[handler, served] = (path, self._tallies.tally(path, served))
+
+    @property
+    def middleware(self) -> Middleware:
+        """The middleware for all requests, with or without a route."""
+
+        @web.middleware
+        async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+            began = time.perf_counter()
+            row = self._rows.get((request.match_info.handler, request.method)) or self._row_of(request)
+            self._tallies.in_flight += 1
+            notes = self._begin(request) if self._watchers else None
+            token = None if notes is None else CURRENT_NOTES.set(notes)
+            status = CLIENT_CLOSED_STATUS
+            reply: web.StreamResponse | None = None
+            try:
+                reply = await handler(request)
+                status = reply.status
+                return reply
+            finally:
+                self._tallies.in_flight -= 1
+                seconds = time.perf_counter() - began
+                row[1].finished(status, seconds)
+                if token is not None and notes is not None:
+                    self._end(request, served_request(request, row[0], reply, status, seconds, notes), token)
+
+        return observe
+
+    def _row_of(self, request: web.Request) -> tuple[str, RequestTally]:
+        return self._unrouted.get(request.method) or self._unrouted[OTHER_METHOD]
+
+    def _begin(self, request: web.Request) -> RequestNotes | None:
+        """Return the notes of a request, None if no watcher wants it."""
+        if not any(watcher.is_on for watcher in self._watchers):
+            return None
+        notes = RequestNotes(time.monotonic())
+        given = request.headers.get("traceparent")
+        for watcher in self._watchers:
+            if watcher.is_on:
+                watcher.begun(notes, given)
+        return notes
+
+    def _end(self, request: web.Request, served: ServedRequest, token: Token[RequestNotes | None]) -> None:
+        # All requests of a connection run in one context.
+        CURRENT_NOTES.reset(token)
+        for watcher in self._watchers:
+            if watcher.is_on:
+                watcher.served(served)
+
+
+def served_request(
+    request: web.Request,
+    route: str,
+    reply: web.StreamResponse | None,
+    status: int,
+    seconds: float,
+    notes: RequestNotes,
+) -> ServedRequest:
+    """Return the facts of an ended request."""
+    actor = request.get(ACTOR)
+    user = None if actor is None else actor.user
+    method = request.method
+    return ServedRequest(
+        request_id=request.get(REQUEST_ID, ""),
+        client=client_address(request),
+        method=method if method in METHODS else OTHER_METHOD,
+        route=route,
+        status=status,
+        size=answer_size(request, reply),
+        seconds=seconds,
+        user_id="" if user is None else user.id,
+        email="" if user is None else user.email,
+        key="" if actor is None else actor.key_prefix,
+        notes=notes,
+    )
+
+
+def answer_size(request: web.Request, reply: web.StreamResponse | None) -> int:
+    """Return the number of bytes of an answer: those sent so far, or those that a complete answer has."""
+    sent: int = request.writer.output_size
+    if sent or reply is None:
+        return sent
+    if isinstance(reply, web.Response) and isinstance(reply.body, bytes):
+        return len(reply.body)
+    length = reply.content_length
+    return -1 if length is None else length

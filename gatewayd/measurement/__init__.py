@@ -1,0 +1,1 @@
+"""What the running daemon measures about itself: plain numbers, and notes on the present request."""

@@ -1,0 +1,44 @@
+"""Notes on the request that the present task serves, for the access log and for traces.
+
+The edge makes them if one of both is on; who calls models adds to them. A task that a request starts inherits
+the notes.
+"""
+
+from contextvars import ContextVar
+from typing import Final
+
+
+class RequestNotes:
+    """Facts of one request that become known below the edge.
+
+    `began` is monotonic seconds, `first_seconds` the time from it to the first part of an answer (0.0 before
+    it). Tokens are those of all calls of models together. `parent` is the span of the request, opaque to all
+    but the tracer, and `traceparent` the header of its calls (W3C Trace Context, 3.2), "" for none.
+    """
+
+    __slots__ = (
+        "began",
+        "cached",
+        "completion",
+        "first_seconds",
+        "model",
+        "parent",
+        "prompt",
+        "provider",
+        "traceparent",
+    )
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.model = ""
+        self.provider = ""
+        self.first_seconds = 0.0
+        self.prompt = 0
+        self.cached = 0
+        self.completion = 0
+        self.parent: object = None
+        self.traceparent = ""
+
+
+CURRENT_NOTES: Final[ContextVar[RequestNotes | None]] = ContextVar("request_notes", default=None)
+"""The notes of the present request; None if nobody reads them."""

@@ -1,0 +1,153 @@
+"""Counts of calls of models."""
+
+from typing import Final, Protocol
+
+from gatewayd.measurement.cells import OTHER, CounterCell, HistogramCell, counters, histograms
+from gatewayd.observe.metrics.families import FIRST_TOKEN_BOUNDS, HTTP_BOUNDS
+
+MAX_MODELS: Final = 200
+"""Maximum number of models, and of providers, with label values of their own; all others are `other`."""
+
+MAX_LABEL_CHARACTERS: Final = 128
+TOKEN_TYPES: Final = ("prompt", "completion", "cached", "cache_written", "reasoning")
+
+
+ANSWERED: Final = "answered"
+"""Outcome of a call that came to its end."""
+
+
+class CallTokens(Protocol):
+    """Tokens of one call."""
+
+    prompt: int
+    cached: int
+    cache_written: int
+    completion: int
+    reasoning: int
+
+
+class ModelCall(Protocol):
+    """One call of a model; times are monotonic seconds, 0.0 for one that has not come."""
+
+    source: str
+    model: str
+    endpoint: str
+    is_stream: bool
+    began: float
+    first_at: float
+    ended_at: float
+    outcome: str | None
+    usage: CallTokens | None
+    attempts: int
+    retries: int
+    error_kind: str
+
+
+class LabelLimit:
+    """Label values of a kind: the first `limit` different ones stay, all others become `other`."""
+
+    def __init__(self, limit: int = MAX_MODELS) -> None:
+        self._limit = limit
+        self._known: set[str] = set()
+
+    def of(self, value: str) -> str:
+        """Return the label value for a name; a long name is shortened."""
+        value = value[:MAX_LABEL_CHARACTERS]
+        if value in self._known:
+            return value
+        if len(self._known) >= self._limit:
+            return OTHER
+        self._known.add(value)
+        return value
+
+
+class CallTally:
+    """The cells of one provider and model."""
+
+    __slots__ = ("duration", "first", "outcomes", "tokens")
+
+    def __init__(
+        self, duration: HistogramCell, first: HistogramCell, tokens: tuple[CounterCell, ...]
+    ) -> None:
+        self.duration = duration
+        self.first = first
+        self.tokens = tokens
+        self.outcomes: dict[tuple[str, str], CounterCell] = {}
+
+
+class CallMetrics:
+    """Calls of models by provider and model.
+
+    A call that ended before a provider was asked has the provider `""`.
+    """
+
+    def __init__(self, max_models: int = MAX_MODELS) -> None:
+        self.in_flight = 0
+        self.streams = 0
+        self.calls = counters()
+        self.tokens = counters()
+        self.durations = histograms(HTTP_BOUNDS)
+        self.first_tokens = histograms(FIRST_TOKEN_BOUNDS)
+        self.errors = counters()
+        self.retries = counters()
+        self._models = LabelLimit(max_models)
+        self._providers = LabelLimit(max_models)
+        self._tallies: dict[tuple[str, str], CallTally] = {}
+
+    def begun(self, call: ModelCall) -> None:
+        """Count a call in flight."""
+        self.in_flight += 1
+        self.streams += call.is_stream
+
+    def first(self, call: ModelCall) -> None:
+        """Do nothing: the end of the call tells when its first part came."""
+
+    def finished(self, call: ModelCall) -> None:
+        """Count an ended call."""
+        self.in_flight -= 1
+        self.streams -= call.is_stream
+        tally = self._tallies.get((call.source, call.model)) or self._tally(call.source, call.model)
+        outcome = call.outcome
+        key = (call.endpoint, outcome or "")
+        counted = tally.outcomes.get(key) or self._outcome(tally, call, key)
+        counted.value += 1
+        tally.duration.observe(call.ended_at - call.began)
+        if call.first_at and call.is_stream:
+            tally.first.observe(call.first_at - call.began)
+        usage = call.usage
+        if usage is not None:
+            prompt, completion, cached, written, reasoning = tally.tokens
+            prompt.value += usage.prompt
+            completion.value += usage.completion
+            if usage.cached or usage.cache_written:
+                cached.value += usage.cached
+                written.value += usage.cache_written
+            if usage.reasoning:
+                reasoning.value += usage.reasoning
+        if outcome != ANSWERED or call.attempts + call.retries > 1:
+            self._count_troubles(call)
+
+    def _count_troubles(self, call: ModelCall) -> None:
+        provider = self._providers.of(call.source)
+        again = max(0, call.attempts - 1) + call.retries
+        if again:
+            self.retries.at(provider).value += again
+        if call.error_kind:
+            self.errors.at(provider, call.error_kind).value += 1
+
+    def _tally(self, source: str, model: str) -> CallTally:
+        """Return the tally of a provider and model; models over the limit share one."""
+        labels = (self._providers.of(source), self._models.of(model))
+        tally = self._tallies.get(labels)
+        if tally is None:
+            tally = self._tallies[labels] = CallTally(
+                self.durations.at(*labels),
+                self.first_tokens.at(*labels),
+                tuple(self.tokens.at(*labels, each) for each in TOKEN_TYPES),
+            )
+        return tally
+
+    def _outcome(self, tally: CallTally, call: ModelCall, key: tuple[str, str]) -> CounterCell:
+        provider, model = self._providers.of(call.source), self._models.of(call.model)
+        cell = tally.outcomes[key] = self.calls.at(provider, model, *key)
+        return cell
