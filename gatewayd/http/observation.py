@@ -6,7 +6,6 @@ too. It does no I/O and takes a few microseconds at most.
 
 import time
 from contextvars import Token
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
@@ -14,7 +13,7 @@ from aiohttp.typedefs import Middleware
 
 from gatewayd.http.context import ACTOR, REQUEST_ID, client_address
 from gatewayd.http.routes import Handler
-from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes
+from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 
 CLIENT_CLOSED_STATUS: Final = 499
 """Status of a request whose client did not wait for the answer."""
@@ -44,27 +43,6 @@ class RequestTallies(Protocol):
     def tally(self, route: str, method: str) -> RequestTally:
         """Return the tally of a path template and method."""
         ...
-
-
-@dataclass(slots=True)
-class ServedRequest:
-    """An ended request; `size` is the number of bytes of the answer, -1 if it is not known.
-
-    `seconds` is the duration. `user_id`, `email` and `key` (the shown beginning of an API key) are "" without
-    them. `route` is the path template, never the path with its query.
-    """
-
-    request_id: str
-    client: str
-    method: str
-    route: str
-    status: int
-    size: int
-    seconds: float
-    user_id: str
-    email: str
-    key: str
-    notes: RequestNotes
 
 
 class RequestWatcher(Protocol):

@@ -5,6 +5,7 @@ the notes.
 """
 
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Final
 
 
@@ -38,6 +39,27 @@ class RequestNotes:
         self.completion = 0
         self.parent: object = None
         self.traceparent = ""
+
+
+@dataclass(slots=True)
+class ServedRequest:
+    """An ended request; `size` is the number of bytes of the answer, -1 if it is not known.
+
+    `seconds` is the duration. `user_id`, `email` and `key` (the shown beginning of an API key) are "" without
+    them. `route` is the path template, never the path with its query.
+    """
+
+    request_id: str
+    client: str
+    method: str
+    route: str
+    status: int
+    size: int
+    seconds: float
+    user_id: str
+    email: str
+    key: str
+    notes: RequestNotes
 
 
 CURRENT_NOTES: Final[ContextVar[RequestNotes | None]] = ContextVar("request_notes", default=None)

@@ -1,8 +1,8 @@
 """Logging: setup and formatters; one line a record, without secrets and control characters.
 
-The three formats are lines with `<N>` priorities for the journal, plain lines for a terminal or a file, and
-JSON lines. Fields given as `extra=` follow the message. The formatters remove secrets, not a filter, because
-tracebacks contain them too.
+The formats are entries of the journal or lines with `<N>` priorities for it, plain lines for a terminal or a
+file, and JSON lines. Fields given as `extra=` follow the message. The formatters remove secrets, not a
+filter, because tracebacks contain them too.
 """
 
 import json
@@ -12,9 +12,11 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
 from gatewayd.log_levels import LibraryDebug
+from gatewayd.observe.journal import JOURNAL_SOCKET, JournalHandler, JournalSocket, text_of
 from gatewayd.observe.outputs import QueuedOutput
 from gatewayd.observe.redact import CONTROLS, escape, quote, redact, redact_value
 
@@ -45,21 +47,25 @@ class TextFormatter(logging.Formatter):
     equals sign, a backslash or an escaped character, a value with white space, and an empty one; in a name
     every character outside of `A-Za-z0-9_.-` becomes `_`.
 
-    With `journal`, lines have no time and level (the journal stores them) and begin with `<N>`.
+    With `journal`, lines have no time and level (the journal stores them) and begin with `<N>`; with `native`
+    they have neither, as the text of an entry.
     """
 
-    def __init__(self, *, journal: bool = False) -> None:
+    def __init__(self, *, journal: bool = False, native: bool = False) -> None:
         super().__init__()
         self._journal = journal
+        self._native = native
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as lines without a final newline."""
-        fields = "".join(f" {_key(name)}={_format_value(value)}" for name, value in _fields(record).items())
+        fields = "".join(f" {_key(name)}={_format_value(value)}" for name, value in fields_of(record).items())
         message = _message(record)
         lines = [
             f"{record.name}: {quote(message) if _AMBIGUOUS_MESSAGE.search(message) else message}{fields}"
         ]
         lines += [f"  | {escape(line)}" for line in _traceback(record).splitlines()]
+        if self._native:
+            return "\n".join(lines)
         if self._journal:
             return "\n".join(f"<{syslog_priority(record.levelno)}>{line}" for line in lines)
         return f"{_timestamp(record)} {record.levelname.lower()} " + "\n".join(lines)
@@ -84,7 +90,7 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _message(record),
         }
-        for name, value in _fields(record).items():
+        for name, value in fields_of(record).items():
             entry[f"{name}_" if name in entry else name] = value
         if trace := _traceback(record):
             entry["exception"] = trace
@@ -117,21 +123,27 @@ def configure_logging(
     stream: TextIO,
     environ: Mapping[str, str],
     debug_loggers: Iterable[str] = (),
+    journal_socket: Path = JOURNAL_SOCKET,
 ) -> logging.Handler:
     """Send records of at least `level` (`debug` ... `critical`) to `stream`; return the handler.
 
     Records of libraries start at INFO, those of the loggers named in `debug_loggers` at DEBUG. `environ` is
-    read for JOURNAL_STREAM only. Raises ValueError for an unknown level. A further call replaces the earlier
-    setup.
+    read for JOURNAL_STREAM only: if it names the stream, records go to `journal_socket` by the protocol of
+    the journal, and to the stream if there is no such socket. Raises ValueError for an unknown level. A
+    further call replaces the earlier setup.
     """
     journal = writes_to_journal(stream, environ)
-    handler = logging.StreamHandler(stream)
     made = JsonFormatter if log_format is LogFormat.JSON else TextFormatter
     formatter = made(journal=journal)
-    handler.setFormatter(formatter)
     output = getattr(stream, "buffer", None)
     if isinstance(output, QueuedOutput):
         output.report = lambda lost: f"{formatter.format(_lost_record(lost))}\n"
+    handler: logging.Handler
+    if journal and journal_socket.is_socket():
+        handler = _journal_handler(journal_socket, stream, log_format)
+    else:
+        handler = logging.StreamHandler(stream)
+        handler.setFormatter(formatter)
     handler.set_name("gatewayd")
     root, own = logging.getLogger(), logging.getLogger("gatewayd")
     own.setLevel(level.upper())
@@ -141,12 +153,35 @@ def configure_logging(
     handler.addFilter(LibraryDebug(own.level, named))
     for former in [known for known in root.handlers if known.get_name() == "gatewayd"]:
         root.removeHandler(former)
-        former.close()
+        if not _shares_journal(former, handler):
+            former.close()
     root.addHandler(handler)
     server = logging.getLogger("aiohttp.server")
     if not any(isinstance(known, ServerNoise) for known in server.filters):
         server.addFilter(ServerNoise())
     return handler
+
+
+def _journal_handler(path: Path, stream: TextIO, log_format: LogFormat) -> JournalHandler:
+    """Return the handler for a journal; a former handler for the same one hands its queue over."""
+    known = [each.journal for each in logging.getLogger().handlers if isinstance(each, JournalHandler)]
+    journal = next((each for each in known if each.path == path), None) or JournalSocket(path)
+    output = getattr(stream, "buffer", None)
+    if output is not None:
+        journal.fallback = lambda entry: _write_entry(output, entry)
+    handler = JournalHandler(journal, lambda record: fields_of(record).items(), syslog_priority)
+    handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else TextFormatter(native=True))
+    return handler
+
+
+def _write_entry(output: BinaryIO, entry: bytes) -> None:
+    output.write(text_of(entry))
+    output.flush()
+
+
+def _shares_journal(former: logging.Handler, handler: logging.Handler) -> bool:
+    both = isinstance(former, JournalHandler) and isinstance(handler, JournalHandler)
+    return both and former.journal is handler.journal  # type: ignore[attr-defined]
 
 
 def writes_to_journal(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -192,7 +227,8 @@ def _message(record: logging.LogRecord) -> str:
     return redact(_cut(text))
 
 
-def _fields(record: logging.LogRecord) -> dict[str, object]:
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """Return the fields of a record without secrets."""
     found = {name: value for name, value in vars(record).items() if name not in _STANDARD}
     return {
         name: redact_value(name, _cut(value) if isinstance(value, str) else value)

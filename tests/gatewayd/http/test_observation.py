@@ -6,9 +6,9 @@ from typing import Any
 from aiohttp import ClientError, web
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.observation import RequestObservation, ServedRequest
+from gatewayd.http.observation import RequestObservation
 from gatewayd.http.routes import Route, RouteAccess
-from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes
+from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 from gatewayd.observe.metrics.requests import RequestMetrics
 from tests.fakes.http.public_app import bearer, raw_get, serving
 from tests.fakes.providers.models import make_actor
