@@ -102,8 +102,11 @@ class ResponseRequest:
         )
 
 
-def parse_request(value: Mapping[str, Any]) -> ResponseRequest:
-    """Parse all fields but the input items; raise invalid_request with the name of a bad field."""
+def parse_request(value: Mapping[str, Any], earlier: Sequence[Any] = ()) -> ResponseRequest:
+    """Parse all fields but the input items; raise invalid_request with the name of a bad field.
+
+    `earlier` are the items of the conversation that the request continues; they may offer tools.
+    """
     check_names(value)
     model = model_of(value)
     _check_refused(value)
@@ -119,7 +122,7 @@ def parse_request(value: Mapping[str, Any]) -> ResponseRequest:
     _add_limits(fields, value, include)
     reasoning = _add_reasoning(fields, value)
     text = _add_text(fields, value)
-    _add_tools(fields, value, names, left_out)
+    _add_tools(fields, value, earlier, names, left_out)
     for name in value:
         if name not in OTHER_FIELDS and name not in SAME_FIELDS and name not in OWN_FIELDS:
             _leave_out(name, value, left_out)
@@ -233,9 +236,16 @@ def _schema(form: Body) -> Body:
     return schema
 
 
-def _add_tools(fields: Body, value: Mapping[str, Any], names: ToolNames, left_out: LeftOutParts) -> None:
+def _add_tools(
+    fields: Body,
+    value: Mapping[str, Any],
+    earlier: Sequence[Any],
+    names: ToolNames,
+    left_out: LeftOutParts,
+) -> None:
     is_parallel = optional_flag(value, "parallel_tool_calls")
-    tools, choice = convert_choice(value, convert_tools(value, names, left_out), names, left_out)
+    found = convert_tools(value, names, left_out, earlier)
+    tools, choice = convert_choice(value, found, names, left_out)
     if not tools:
         return
     fields["tools"] = tools

@@ -5,7 +5,7 @@ begin with the namespace.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -27,11 +27,17 @@ from gatewayd.errors import invalid
 MAX_TOOLS: Final = 2000
 """Maximum number of tools of a request, those of namespaces included."""
 
+MAX_EARLIER_TOOLS: Final = 20_000
+"""Maximum number of tools that the items of a continued conversation offer, repeated ones included."""
+
 CUSTOM_INPUT: Final = "input"
 """The only parameter of the function that stands for a custom tool."""
 
 ADDITIONAL_TOOLS: Final = "additional_tools"
 """Type of an input item that offers tools, as Codex sends all of its tools."""
+
+PREVIOUS: Final = "previous_response_id"
+"""Field that a bad tool of an earlier item is reported for."""
 
 _SEPARATOR: Final = "__"
 _VALID_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -58,10 +64,15 @@ class ToolNames:
         self._functions: dict[tuple[str, str | None], str] = {}
 
     def add(self, tool: ToolIdentity) -> str:
-        """Return the name of the function that stands for a tool; a taken name gets a suffix."""
+        """Return the name of the function that stands for a tool; a taken name gets a suffix.
+
+        A tool that is added again keeps its first form.
+        """
+        known_name = self._functions.get((tool.name, tool.namespace))
+        if known_name is not None:
+            return known_name
         name = function_name(tool.name, tool.namespace)
-        known = self._by_function.get(name)
-        if known is not None and (known.name, known.namespace) != (tool.name, tool.namespace):
+        if name in self._by_function:
             name = _shortened(name, f"{tool.namespace}\0{tool.name}")
         self._by_function[name] = tool
         self._functions[tool.name, tool.namespace] = name
@@ -104,30 +115,51 @@ def custom_input(arguments: str) -> str:
     return "" if not parsed else arguments
 
 
-def convert_tools(value: Mapping[str, Any], names: ToolNames, left_out: LeftOutParts) -> list[Body]:
-    """Return the functions of a request; tools that only a provider can run are left out."""
-    converted: list[Body] = []
-    offered: set[str] = set()
-    for tools, where in _tool_lists(value):
+def convert_tools(
+    value: Mapping[str, Any], names: ToolNames, left_out: LeftOutParts, earlier: Sequence[Any] = ()
+) -> list[Body]:
+    """Return the functions of a request; tools that only a provider can run are left out.
+
+    `earlier` are the items of the conversation that the request continues, whose latest tools go before
+    older ones. As at OpenAI the field `tools` of an earlier request is no part of the conversation.
+    """
+    converted: dict[str, Body] = {}
+    for tools, where in _tool_lists(value, earlier):
         made: list[Body] = []
         for index, tool in enumerate(tools):
             _check_number(index)
             made += _convert(tool, f"{where}[{index}]", None, names, left_out)
-            _check_number(len(converted) + len(made) - 1)
-        # A conversation offers its tools again after a change of the model.
-        converted += [tool for tool in made if tool["function"]["name"] not in offered]
-        offered = {tool["function"]["name"] for tool in converted}
-    return converted
+            _check_number(len(made) - 1)
+        for tool in made:
+            # A conversation offers its tools again after a change of the model.
+            converted.setdefault(tool["function"]["name"], tool)
+        _check_number(len(converted) - 1)
+    return list(converted.values())
 
 
-def _tool_lists(value: Mapping[str, Any]) -> Iterator[tuple[list[Any], str]]:
-    """Yield the tools of the request, and of items of its input, with their places."""
+def _tool_lists(value: Mapping[str, Any], earlier: Sequence[Any]) -> Iterator[tuple[list[Any], str]]:
+    """Yield the tools of the request, of items of its input, and of earlier items, with their places."""
     yield optional_list(value, "tools"), "tools"
     items = value.get("input")
     for index, item in enumerate(items if isinstance(items, list) else ()):
-        if isinstance(item, dict) and item.get("type") == ADDITIONAL_TOOLS:
+        if offers_tools(item):
             where = f"input[{index}]"
             yield optional_list(item, "tools", where), f"{where}.tools"
+    number = 0
+    for item in reversed(earlier):
+        if offers_tools(item):
+            found = optional_list(item, "tools", PREVIOUS)
+            number += len(found)
+            if number > MAX_EARLIER_TOOLS:
+                raise invalid(
+                    f"cannot continue the response: it offers over {MAX_EARLIER_TOOLS} tools", param=PREVIOUS
+                )
+            yield found, f"{PREVIOUS}.tools"
+
+
+def offers_tools(item: object) -> bool:
+    """Return True for an input item that offers tools."""
+    return isinstance(item, dict) and item.get("type") == ADDITIONAL_TOOLS
 
 
 def convert_choice(

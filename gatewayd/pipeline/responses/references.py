@@ -20,7 +20,9 @@ _CLIENT_ITEM_TYPES: Final = frozenset(
 """Types of items that clients write themselves: the provider reads their content, whatever their id."""
 
 
-_CHECKED_NAMES: Final = frozenset({"id", "type", "role", "encrypted_content", "container_id", "container"})
+_CHECKED_NAMES: Final = frozenset(
+    {"id", "type", "role", "encrypted_content", "container_id", "container", "tools"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,11 @@ def ids_in(event: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _containers(tools: object, param: str) -> Iterator[ResponseReference]:
-    """Yield the containers of tools, those of a namespace included."""
+    """Yield the containers of tools, those of namespaces in each other included."""
     for tool in as_sequence(tools):
         known = _checked(tool, param)
         yield from _reference(known.get("container"), param, "container")
-        for inner in as_sequence(known.get("tools")):
-            yield from _reference(_checked(inner, param).get("container"), param, "container")
+        yield from _containers(known.get("tools"), param)
 
 
 def _checked(value: object, param: str) -> Mapping[str, Any]:

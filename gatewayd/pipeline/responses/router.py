@@ -18,6 +18,9 @@ MISSING_SECONDS: Final = 3600.0
 MAX_MISSING: Final = 1000
 """Maximum number of remembered endpoints."""
 
+OFFER: Final = "additional_tools"
+"""Type of an input item that offers tools."""
+
 NEWER_TOOLS: Final = frozenset({"custom", "namespace"})
 """Types of tools that some sources ignore or refuse, so that the model would lack them."""
 
@@ -69,5 +72,8 @@ class ResponseRouter:
 
 
 def _has_newer_tools(body: Mapping[str, Any]) -> bool:
+    """Return True for newer tools, and for input items that offer tools, which is as new."""
     kinds = (as_mapping(tool).get("type") for tool in as_sequence(body.get("tools")))
-    return any(isinstance(kind, str) and kind in NEWER_TOOLS for kind in kinds)
+    if any(isinstance(kind, str) and kind in NEWER_TOOLS for kind in kinds):
+        return True
+    return any(as_mapping(item).get("type") == OFFER for item in as_sequence(body.get("input")))

@@ -4,23 +4,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.dialects.responses.countable import countable
 from gatewayd.dialects.responses.envelope import new_response_id, response_id_of
-from gatewayd.dialects.responses.fields import wrong
+from gatewayd.dialects.responses.fields import optional_text, wrong
 from gatewayd.dialects.responses.input_list import with_ids
 from gatewayd.dialects.responses.items import InputReader, items_of
 from gatewayd.dialects.responses.request import ResponseRequest, parse_request
 from gatewayd.dialects.responses.sealed import UserSeal
 from gatewayd.dialects.responses.stream import ResponseStream
+from gatewayd.dialects.responses.tools import offers_tools
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.encryption import TextCipher
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.pipeline.records import ChatRequest
-from gatewayd.pipeline.responses.archive import ResponseArchive, StoredResponse
+from gatewayd.pipeline.responses.archive import PREVIOUS_FIELD, ResponseArchive, StoredResponse
 from gatewayd.time_slices import LoopPacer, iterate_paced
 
 MAX_REFERENCED_RESPONSES: Final = 1000
@@ -66,10 +69,10 @@ class ResponseConversion:
         Raises invalid_request with the name of a bad field, with the code previous_response_not_found for a
         conversation, and not_found for an item, that the actor does not have.
         """
-        asked = parse_request(value)
         seal = self.seal(actor)
         own = await self.resolved(items_of(value), actor)
-        history = await self._history(asked, actor)
+        history = await self._history(value, actor)
+        asked = parse_request(value, await _offers((*history, *own)))
         reader = InputReader(asked.names, seal, asked.left_out)
         pace = LoopPacer()
         for items in (history, own):
@@ -132,11 +135,12 @@ class ResponseConversion:
         )
         return await self._archive.keep(stored, request_id)
 
-    async def _history(self, asked: ResponseRequest, actor: Actor) -> list[Any]:
+    async def _history(self, value: Mapping[str, Any], actor: Actor) -> list[Any]:
         """Return the items of the conversation that a request continues, which lack its instructions."""
-        if asked.previous_id is None:
+        previous = optional_text(value, PREVIOUS_FIELD)
+        if previous is None:
             return []
-        chain = await self._archive.history(asked.previous_id, actor.user_id)
+        chain = await self._archive.history(previous, actor.user_id)
         return [item for each in chain for item in (*each.input, *as_sequence(each.response.get("output")))]
 
     async def _referenced(
@@ -157,6 +161,19 @@ class ResponseConversion:
         if found is None:
             raise GatewayError(ErrorKind.NOT_FOUND, f"cannot find item {shorten(item_id)!r}", param=where)
         return found
+
+
+async def _offers(items: Sequence[Any]) -> list[Body]:
+    """Return the items that offer tools, without those that offer the same ones again."""
+    found: dict[str, Body] = {}
+    pace = LoopPacer()
+    for item in items:
+        if offers_tools(item):
+            content = ids.digest(orjson.dumps(item.get("tools")).decode())
+            found.pop(content, None)
+            found[content] = item
+            await pace.turn()
+    return list(found.values())
 
 
 def _items_by_id(stored: StoredResponse) -> dict[str, Body]:

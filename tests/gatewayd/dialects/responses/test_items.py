@@ -412,3 +412,50 @@ def test_a_bad_tool_in_the_input_is_named() -> None:
     with pytest.raises(GatewayError) as caught:
         convert_tools({"input": [{"type": "additional_tools", "tools": [1]}]}, ToolNames(), LeftOutParts())
     assert caught.value.param == "input[0].tools[0]"
+
+
+def test_tools_of_earlier_items_go_on_and_later_ones_win() -> None:
+    def offer(*tools: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "additional_tools", "tools": list(tools)}
+
+    old = {"type": "function", "name": "f", "description": "old"}
+    new, own = {**old, "description": "new"}, {**old, "description": "own"}
+    earlier = [offer(old, {"type": "custom", "name": "patch"}), user("a"), offer(new)]
+
+    def offered(given: dict[str, Any]) -> dict[str, str]:
+        made = convert_tools(given, ToolNames(), LeftOutParts(), earlier)
+        return {tool["function"]["name"]: tool["function"].get("description", "") for tool in made}
+
+    assert offered({"input": "b"}) == {"f": "new", "patch": ""}
+    assert offered({"tools": [own], "input": "b"}) == {"f": "own", "patch": ""}
+    with pytest.raises(GatewayError, match="offers over 20000 tools") as caught:
+        convert_tools({}, ToolNames(), LeftOutParts(), [offer(*[old] * 500)] * 41)
+    assert caught.value.param == "previous_response_id"
+
+
+def test_a_tool_that_is_offered_twice_keeps_its_first_form() -> None:
+    """A second offer in another form must not change how its calls are read."""
+    first, second = {"type": "function", "name": "f"}, {"type": "custom", "name": "f"}
+    names = ToolNames()
+    (made,) = convert_tools({"tools": [first, second, first]}, names, LeftOutParts())
+    assert "input" not in made["function"]["parameters"]["properties"]
+    assert not names.tool("f").is_custom
+
+
+def test_names_with_dots_and_twins_of_namespaces_stay_apart() -> None:
+    def space(name: str, *tools: str) -> dict[str, Any]:
+        inner = [{"type": "function", "name": each} for each in tools]
+        return {"type": "namespace", "name": name, "tools": inner}
+
+    names = ToolNames()
+    given = [
+        {"type": "function", "name": "a__b.c"},
+        space("a", "b.c", "b_c"),
+        space("a__b", "c"),
+        space("a.b", "c"),
+    ]
+    made = [tool["function"]["name"] for tool in convert_tools({"tools": given}, names, LeftOutParts())]
+    assert len(set(made)) == len(made) == 5
+    assert [names.tool(each)[:2] for each in made] == [
+        *(("a__b.c", None), ("b.c", "a"), ("b_c", "a"), ("c", "a__b"), ("c", "a.b"))
+    ]

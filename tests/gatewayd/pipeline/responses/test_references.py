@@ -27,6 +27,14 @@ from gatewayd.pipeline.responses.references import ResponseReference, ids_in, re
             {"input": [{"type": "additional_tools", "id": "i", "tools": [{"container": "k"}]}]},
             [("k", "input", "container")],
         ),
+        (
+            {"tools": [{"tools": [{"tools": [{"container": "k"}, {"container": "l"}]}]}]},
+            [("k", "tools", "container"), ("l", "tools", "container")],
+        ),
+        (
+            {"input": [{"type": "additional_tools", "id": "i", "tools": [{"tools": [{"container": "k"}]}]}]},
+            [("k", "input", "container")],
+        ),
     ],
 )
 def test_what_a_provider_keeps_is_found(body: dict[str, Any], expected: list[tuple[str, str, str]]) -> None:
@@ -53,6 +61,8 @@ def test_what_a_client_writes_itself_names_nothing(body: dict[str, Any]) -> None
         ({"input": [{"Type": "item_reference", "role": "user", "id": "i"}]}, "input"),
         ({"conversation": {"ID": "c"}}, "conversation"),
         ({"tools": [{"Container": "k"}]}, "tools"),
+        ({"input": [{"type": "additional_tools", "tools": [], "Tools": [{"container": "k"}]}]}, "input"),
+        ({"tools": [{"Tools": [{"container": "k"}]}]}, "tools"),
     ],
 )
 def test_names_in_another_case_are_refused(body: dict[str, Any], param: str) -> None:

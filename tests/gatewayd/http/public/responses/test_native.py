@@ -138,6 +138,7 @@ async def test_reasoning_of_ours_never_reaches_a_provider(door: Door) -> None:
     "fields",
     [
         {"tools": [{"type": "custom", "name": "patch"}]},
+        {"input": [{"type": "additional_tools", "tools": []}, {"role": "user", "content": "a"}]},
         {"tools": [{"type": "namespace", "name": "n", "tools": []}]},
         {"tool_ids": []},
     ],

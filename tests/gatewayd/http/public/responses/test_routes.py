@@ -153,6 +153,18 @@ async def test_two_turns_with_tools_by_id(door: Door, sdk: AsyncOpenAI) -> None:
     assert sent["messages"][2]["content"][0]["tool_use_id"] == "toolu_1"
 
 
+async def test_a_continued_response_keeps_the_tools_of_its_items_only(door: Door, sdk: AsyncOpenAI) -> None:
+    given: Any = [
+        {"type": "additional_tools", "role": "developer", "tools": TOOLS[:1]},
+        {"role": "user", "content": "a"},
+    ]
+    first = await sdk.responses.create(model="claude.m", input=given, tools=TOOLS[1:])
+    second = await sdk.responses.create(model="claude.m", input="b", previous_response_id=first.id)
+    await sdk.responses.create(model="claude.m", input="c", previous_response_id=second.id)
+    offered = [[tool["name"] for tool in sent.json["tools"]] for sent in door.fake.requests]
+    assert offered == [["patch", "f"], ["f"], ["f"]]
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_two_turns_with_encrypted_reasoning(door: Door, sdk: AsyncOpenAI, streamed: bool) -> None:
     if streamed:
