@@ -21,6 +21,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.batches import ControlBatchRoutes
 from gatewayd.http.errors import body_of, status_of
+from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.batches.files import BatchFileRoutes
 from gatewayd.http.public.batches.message_batches import MessageBatchRoutes
 from gatewayd.http.public.batches.routes import BatchRoutes
@@ -93,11 +94,11 @@ async def open_batches(
     return BatchServices(Batches(rows, files, worker, actors), worker)
 
 
-def batch_rows(services: BatchServices, *, body_limit: int) -> Sequence[Route]:
+def batch_rows(services: BatchServices, writes: IdempotentWrites, *, body_limit: int) -> Sequence[Route]:
     """Return the rows of batches and their files."""
     batches = services.batches
     return [
-        *BatchFileRoutes(batches).routes(),
+        *BatchFileRoutes(batches, writes).routes(),
         *BatchRoutes(batches).routes(),
         *MessageBatchRoutes(batches, body_limit=body_limit).routes(),
     ]

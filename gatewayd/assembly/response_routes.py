@@ -10,7 +10,7 @@ from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServices
 from gatewayd.http.public.responses.stored import StoredResponseRoutes
-from gatewayd.http.responses.resumable import ResumableAnswers
+from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
@@ -18,7 +18,7 @@ from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 
 
 def public_response_rows(
-    services: GatewayServices, streams: AnswerStreams, resumable: ResumableAnswers
+    services: GatewayServices, streams: AnswerStreams, repeatable: RepeatableAnswers
 ) -> Sequence[Route]:
     """Return the rows of completions and responses, forwarded and converted."""
     settings, catalog, archive = services.settings, services.catalog, services.answering.responses
@@ -38,6 +38,6 @@ def public_response_rows(
     limit = settings.request_body_limit
     return [
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
-        *ResponseRoutes(response_services, body_limit=limit, streams=streams, resumable=resumable).routes(),
+        *ResponseRoutes(response_services, body_limit=limit, streams=streams, repeatable=repeatable).routes(),
         *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
     ]

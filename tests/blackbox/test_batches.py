@@ -81,6 +81,28 @@ def results(client: openai.OpenAI, file_id: str | None) -> dict[str, Any]:
     return {line["custom_id"]: line for line in found}
 
 
+def test_an_upload_with_a_key_is_stored_once(site: Site) -> None:
+    client = client_of(site, site.add(Role.USER)[1])
+
+    def upload(content: bytes, key: str = "k", **wishes: Any) -> str:
+        head = {"Idempotency-Key": key}
+        return str(
+            client.files.create(file=("a.jsonl", content), purpose="batch", extra_headers=head, **wishes).id
+        )
+
+    made = upload(b"{}")
+    assert upload(b"{}") == made
+    for content, wishes in (
+        (b"[]", {}),
+        (b"{}", {"expires_after": {"anchor": "created_at", "seconds": 3600}}),
+    ):
+        with pytest.raises(openai.UnprocessableEntityError) as caught:
+            upload(content, **wishes)
+        assert caught.value.code == "idempotency_key_reused"
+    other = upload(b"{}", "k2")
+    assert {file.id for file in client.files.list()} == {made, other}
+
+
 def test_the_official_client_of_openai_runs_a_batch(site: Site) -> None:
     site.provider.script()
     client = client_of(site, site.user)

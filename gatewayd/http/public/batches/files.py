@@ -1,8 +1,10 @@
 """Routes of the files of batches, in the OpenAI dialect."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
+import orjson
 from aiohttp import web
 
 from gatewayd.batches.files import MAX_FILE_BYTES, MAX_LIFE_SECONDS, BatchFiles, FileWishes
@@ -11,6 +13,8 @@ from gatewayd.errors import invalid
 from gatewayd.http.body import json_reply
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
+from gatewayd.http.idempotency import IdempotentWrites, fingerprint
+from gatewayd.http.idempotent_uploads import ContentHash, hashed_stream, read_content, upload_once
 from gatewayd.http.public.batches.serializers import render_file
 from gatewayd.http.public.query_parameters import parse_number
 from gatewayd.http.responses.file_content import file_reply
@@ -34,8 +38,9 @@ LIST_QUERY: Final = {
 class BatchFileRoutes:
     """Routes of files with the purpose batch."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: Batches, writes: IdempotentWrites | None = None) -> None:
         self._batches = batches
+        self._writes = writes
         self._files: BatchFiles = batches.files
 
     def routes(self) -> Sequence[Route]:
@@ -54,12 +59,20 @@ class BatchFileRoutes:
 
     @answers(OBJECT)
     async def upload(self, request: web.Request) -> web.StreamResponse:
-        """Take a form with `file` and, before or after it, `purpose` (batch) and `expires_after` -> file."""
+        """Take a form with `file` and, before or after it, `purpose` (batch) and `expires_after` -> file.
+
+        A repeated Idempotency-Key gets the first reply again.
+        """
+        return await upload_once(
+            self._writes, request, partial(self._accept, request), partial(_read_form, request)
+        )
+
+    async def _accept(self, request: web.Request, content: ContentHash | None) -> tuple[web.Response, str]:
         form = await read_form(request, MAX_FILE_BYTES)
         file = await self._files.upload(
-            actor(request).user_id, form.name, form.stream(), lambda: _wishes(form)
+            actor(request).user_id, form.name, hashed_stream(form, content), lambda: _wishes(form)
         )
-        return json_reply(render_file(file))
+        return json_reply(render_file(file)), "" if content is None else _fingerprint(form, content)
 
     @answers(OBJECT, query=LIST_QUERY)
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -100,6 +113,17 @@ def page_of(data: Sequence[dict[str, object]], *, has_more: bool) -> dict[str, o
     """Return a page of a list of OpenAI."""
     ends = {"first_id": data[0]["id"], "last_id": data[-1]["id"]} if data else {}
     return {"object": "list", "data": data, "has_more": has_more, "first_id": None, "last_id": None, **ends}
+
+
+async def _read_form(request: web.Request) -> str:
+    """Read an upload without storing it; return its fingerprint."""
+    form = await read_form(request, MAX_FILE_BYTES)
+    return _fingerprint(form, await read_content(form, MAX_FILE_BYTES))
+
+
+def _fingerprint(form: UploadForm, content: ContentHash) -> str:
+    facts = orjson.dumps([form.name, form.fields], option=orjson.OPT_SORT_KEYS)
+    return fingerprint("batch file", facts, content.digest())
 
 
 def _wishes(form: UploadForm) -> FileWishes:

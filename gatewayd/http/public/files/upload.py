@@ -1,21 +1,21 @@
 """Route of file uploads."""
 
-import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
 from gatewayd import json_decoder
 from gatewayd.accounts.texts import clean_object
-from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.errors import GatewayError, invalid
 from gatewayd.http.body import json_reply
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
-from gatewayd.http.idempotency import IdempotentWrites, fingerprint, repeated
+from gatewayd.http.idempotency import IdempotentWrites, fingerprint
+from gatewayd.http.idempotent_uploads import ContentHash, hashed_stream, read_content, upload_once
 from gatewayd.http.public.query_parameters import parse_flag
 from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
@@ -35,18 +35,6 @@ UPLOAD_QUERY: Final = {
     "process": "With false, the file is only stored.",
     "process_in_background": "With false, the reply waits for the end of processing, at most an hour.",
 }
-
-
-class ContentHash(Protocol):
-    """A running hash of a file."""
-
-    def update(self, data: bytes, /) -> None:
-        """Add bytes."""
-        ...
-
-    def digest(self) -> bytes:
-        """Return the digest of all bytes so far."""
-        ...
 
 
 class FileUploads:
@@ -97,17 +85,15 @@ class FileUploads:
             parse_flag(request.query, "process_in_background", default=True),
         )
         self._uploads.check(actor(request))
-        if self._writes is None:
-            return (await self._accept(request, query))[0]
-        key, known = await self._writes.begin(request)
-        if known is not None:
-            return repeated(known, await self._sent(request, query))
-        if key is None:
-            return (await self._accept(request, query))[0]
-        return await self._writes.finish(key, partial(self._accept, request, query, hashlib.sha256()))
+        return await upload_once(
+            self._writes,
+            request,
+            partial(self._accept, request, query),
+            partial(self._sent, request, query),
+        )
 
     async def _accept(
-        self, request: web.Request, query: "UploadQuery", content: ContentHash | None = None
+        self, request: web.Request, query: "UploadQuery", content: ContentHash | None
     ) -> tuple[web.Response, str]:
         """Store a file; return the reply, and the fingerprint of the upload, "" without a hash."""
         caller = actor(request)
@@ -130,15 +116,7 @@ class FileUploads:
     async def _sent(self, request: web.Request, query: "UploadQuery") -> str:
         """Read an upload without storing it; return its fingerprint."""
         form = await read_form(request, self._max_size)
-        content, size = hashlib.sha256(), 0
-        async for piece in form.stream():
-            content.update(piece)
-            size += len(piece)
-            if size > self._max_size:
-                raise GatewayError(
-                    ErrorKind.TOO_LARGE, "cannot accept file: it is over the limit", param="file"
-                )
-        return _fingerprint(form, query, content)
+        return _fingerprint(form, query, await read_content(form, self._max_size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +138,7 @@ async def stream_file(
     form: UploadForm, data: dict[str, Any], content: ContentHash | None = None
 ) -> AsyncIterator[bytes]:
     """Yield the bytes of the file, which `content` gets, too; at its end `data` has the fields after it."""
-    async for piece in form.stream():
-        if content is not None:
-            content.update(piece)
+    async for piece in hashed_stream(form, content):
         yield piece
     data.update(metadata_of(form))
 

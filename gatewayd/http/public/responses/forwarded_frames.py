@@ -1,5 +1,6 @@
-"""A forwarded stream of the Responses protocol as chunks and frames, for resumable streams."""
+"""Forwarded answers of the Responses protocol for streams that are resumed and replies that are repeated."""
 
+from contextlib import aclosing
 from typing import Self
 
 from gatewayd.completions.records import CompletionChunk
@@ -7,6 +8,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.public.completions.passthrough import FailureRenderer, ForwardedOpening
 from gatewayd.http.responses.resumable import RenderedAnswer
 from gatewayd.http.schemas import EVENT_STREAM
+from gatewayd.pipeline.filters.streams import MAX_WHOLE_BYTES
 
 
 class ForwardedChunks:
@@ -67,9 +69,23 @@ async def render_forwarded(opened: ForwardedOpening, render_failure: FailureRend
     """Return a forwarded stream as frames; raises upstream_failed if the provider sent none."""
     if not opened.answer.content_type.lower().startswith(EVENT_STREAM):
         await opened.answer.aclose()
-        raise GatewayError(
-            ErrorKind.UPSTREAM_FAILED,
-            "cannot forward the answer: the request asked for a stream, and the provider sent none",
-        )
+        raise _unusable("the request asked for a stream, and the provider sent none")
     chunks = ForwardedChunks(opened)
     return RenderedAnswer(ForwardedRenderer(chunks, render_failure), b"", chunks, opened.headers)
+
+
+async def read_whole(opened: ForwardedOpening) -> bytes:
+    """Return the bytes of an answer; raises upstream_failed for a stream, and for over MAX_WHOLE_BYTES."""
+    data = bytearray(opened.first)
+    async with aclosing(opened.answer) as answer:
+        if answer.content_type.lower().startswith(EVENT_STREAM):
+            raise _unusable("the request asked for no stream, and the provider sent one")
+        async for piece in answer:
+            data += piece
+            if len(data) > MAX_WHOLE_BYTES:
+                raise _unusable(f"it is over {MAX_WHOLE_BYTES} bytes")
+    return bytes(data)
+
+
+def _unusable(reason: str) -> GatewayError:
+    return GatewayError(ErrorKind.UPSTREAM_FAILED, f"cannot forward the answer: {reason}")

@@ -24,17 +24,13 @@ from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import ForwardedOpening, open_forwarded, send_opened
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
-from gatewayd.http.public.responses.forwarded_frames import render_forwarded
+from gatewayd.http.public.responses.forwarded_frames import read_whole, render_forwarded
 from gatewayd.http.public.responses.frames import ForwardedFrames, ResponseFrames, render_failure
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
-from gatewayd.http.responses.resumable import (
-    RenderedAnswer,
-    ResumableAnswers,
-    StreamedRequest,
-    wants_resumable,
-)
+from gatewayd.http.responses.repeatable import UNSTREAMED, RepeatableAnswers, stored
+from gatewayd.http.responses.resumable import RenderedAnswer, StreamedRequest
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
@@ -44,6 +40,7 @@ from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer
 from gatewayd.pipeline.token_counts import LocalCounter
+from gatewayd.resumption.records import StoredReply
 
 PROTOCOL: Final = "responses"
 """Name of the protocol of the frames of these routes, in resumable streams."""
@@ -72,10 +69,10 @@ class ResponseRoutes:
         *,
         body_limit: int,
         streams: AnswerStreams | None = None,
-        resumable: ResumableAnswers | None = None,
+        repeatable: RepeatableAnswers | None = None,
     ) -> None:
         self._services = services
-        self._resumable = resumable
+        self._repeatable = repeatable
         self._body_limit = body_limit
         self._streams = streams or AnswerStreams()
 
@@ -110,16 +107,43 @@ class ResponseRoutes:
     @answers(dialects.response_answer, EVENT_STREAM)
     async def respond(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"model", "input", ...}` with a response, or with its events when `stream` is true."""
+        if self._repeatable is not None and self._repeatable.wants(request):
+            return await self._repeat(request, self._repeatable)
         asked = await body.read_object(request, self._body_limit, LARGE_LIMITS)
-        caller = caller_of(request)
-        if asked.get("stream") is not True:
-            forwarded = await self._forward(asked, caller)
-            if forwarded is not None:
-                return await send_opened(request, forwarded, render_failure=render_failure)
-            return await self._answer(request, await self._services.conversion.prepare(asked, caller.actor))
-        if self._resumable is not None and wants_resumable(request):
-            return await self._resumable.serve(request, self._resumable_request(request, asked, caller))
-        return await self._stream(request, asked, caller)
+        if asked.get("stream") is True:
+            return await self._stream(request, asked, caller_of(request))
+        return await self._send_whole(request, asked, caller_of(request))
+
+    async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
+        """Answer with a stream that can be resumed, or with the reply of an earlier request of the same
+        key."""
+        wanted = await repeatable.read(request, "response", self._body_limit)
+        asked, caller = wanted.value, caller_of(request)
+        if asked.get("stream") is True:
+            return await repeatable.stream(
+                request, self._resumable_request(request, asked, caller), wanted.key
+            )
+        if wanted.is_resumable:
+            caller.warnings.append(UNSTREAMED)
+        if wanted.key is None:
+            return await self._send_whole(request, asked, caller)
+        return await repeatable.whole(request, wanted.key, partial(self._stored, request, asked, caller))
+
+    async def _send_whole(
+        self, request: web.Request, asked: Body, caller: RequestCaller
+    ) -> web.StreamResponse:
+        forwarded = await self._forward(asked, caller)
+        if forwarded is not None:
+            return await send_opened(request, forwarded, render_failure=render_failure)
+        data, headers = await self._converted(request, asked, caller)
+        return body.raw_reply(request, data, headers)
+
+    async def _stored(self, request: web.Request, asked: Body, caller: RequestCaller) -> StoredReply:
+        """Return a whole answer as a reply that can be repeated."""
+        forwarded = await self._forward(asked, caller)
+        if forwarded is not None:
+            return stored(await read_whole(forwarded), forwarded.headers)
+        return stored(*await self._converted(request, asked, caller))
 
     @answers(dialects.response_token_count)
     async def count(self, request: web.Request) -> web.StreamResponse:
@@ -156,8 +180,12 @@ class ResponseRoutes:
         answer = await self._services.native.pass_on(asked, caller, below)
         return None if answer is None else await open_forwarded(_ready(answer), caller)
 
-    async def _answer(self, request: web.Request, prepared: PreparedResponse) -> web.StreamResponse:
-        """Answer a converted request as a whole."""
+    async def _converted(
+        self, request: web.Request, asked: Body, caller: RequestCaller
+    ) -> tuple[bytes, dict[str, str]]:
+        """Return the whole answer to a converted request, with its headers."""
+        prepared = await self._services.conversion.prepare(asked, caller.actor)
+        prepared.chat.warnings += caller.warnings
         answer = await self._ask(request, prepared)
         stream = prepared.stream
         stream.sources, stream.origin = answer.sources, answer.origin
@@ -165,7 +193,7 @@ class ResponseRoutes:
         stream.finish()
         is_stored = await self._services.conversion.keep(prepared, actor(request), request_id(request))
         whole = {**stream.response, "store": is_stored}
-        return body.raw_reply(request, orjson.dumps(whole), reply_headers(answer, RouteDialect.OPENAI))
+        return orjson.dumps(whole), reply_headers(answer, RouteDialect.OPENAI)
 
     async def _stream(self, request: web.Request, asked: Body, caller: RequestCaller) -> web.StreamResponse:
         """Answer with events; a request that is converted has its own events from the first moment."""

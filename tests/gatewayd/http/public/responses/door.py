@@ -20,6 +20,7 @@ from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServices
 from gatewayd.http.public.responses.stored import StoredResponseRoutes
+from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
@@ -29,6 +30,7 @@ from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive
 from gatewayd.pipeline.responses.ids import ResponseIds
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
+from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.documents.no_documents import NoAttachments
 from tests.fakes.http.public_app import Client, bearer
@@ -38,6 +40,7 @@ from tests.fakes.providers.response_events import check, parse
 from tests.fakes.providers.upstream import FakeUpstream
 from tests.fakes.storage.memory_responses import MemoryResponses
 from tests.fakes.storage.response_ids import MemoryResponseIds
+from tests.fakes.storage.streams import MemoryReplies
 
 # The official client asks a program for it once, which no unit test may.
 platform.processor()
@@ -95,7 +98,7 @@ async def opened(
     bounds: ArchiveBounds | None = None,
     resumable: ResumableAnswers | None = None,
 ) -> AsyncIterator[Door]:
-    store, clock = MemoryResponses(), [1000]
+    store, clock, tasks = MemoryResponses(), [1000], TaskRegistry()
     archive = ResponseArchive(store, bounds, lambda: clock[0])
     pipe = FakeSource("functions", [make_model("pipe", "functions", upstream_id="pipe")])
 
@@ -113,9 +116,12 @@ async def opened(
             catalog,
             count_locally,
         )
+        repeatable = None
+        if resumable is not None:
+            repeatable = RepeatableAnswers(resumable, IdempotentReplies(MemoryReplies(), tasks))
         return [
             *ResponseRoutes(
-                services, body_limit=2_000_000, streams=streams or AnswerStreams(), resumable=resumable
+                services, body_limit=2_000_000, streams=streams or AnswerStreams(), repeatable=repeatable
             ).routes(),
             *(StreamRoutes(resumable, EDGES).routes() if resumable is not None else ()),
             *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
@@ -123,3 +129,4 @@ async def opened(
 
     async with three_providers(rows, [pipe]) as (fake, client):
         yield Door(fake, client, pipe, store, clock)
+    await tasks.close()

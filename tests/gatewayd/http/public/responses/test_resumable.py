@@ -17,7 +17,7 @@ from gatewayd.resumption.service import ResumableStreams
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.http.public_app import bearer
 from tests.fakes.providers.response_events import check, parse
-from tests.fakes.providers.upstream import Reply, sse
+from tests.fakes.providers.upstream import Reply, json_reply, sse
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 from tests.gatewayd.http.public.responses.door import PATH, Door, opened
 
@@ -102,3 +102,45 @@ async def test_broken_forwarded_response_ends_with_a_numbered_error(door: Door) 
     stream_id, data = await ask(door, "acme.m")
     assert parse(ID.sub(b"", data))[-1]["type"] == "error"
     assert await resume(door, stream_id, 0) == data
+
+
+async def keyed(door: Door, key: str, user: str = "admin", **body: Any) -> tuple[int, Any, str | None]:
+    """Return status, answer and mark of a request with an idempotency key."""
+    headers = {**bearer(user), "Idempotency-Key": key}
+    reply = await door.client.post(PATH, json={"input": "hi", **body}, headers=headers)
+    return reply.status, await reply.json(), reply.headers.get("Idempotent-Replayed")
+
+
+@pytest.mark.parametrize("model", ["pipe", "acme.m"])
+async def test_a_response_with_a_key_is_made_once(door: Door, model: str) -> None:
+    native = {"id": "resp_theirs", "object": "response", "status": "completed", "output": []}
+    door.fake.script(json_reply(native))
+    first = await keyed(door, "k", model=model)
+    again = await keyed(door, "k", model=model)
+    assert (first[0], first[2], again[2]) == (200, None, "true")
+    assert first[1] == again[1]
+    assert len(door.fake.requests) == (model == "acme.m")
+    status, refusal, _ = await keyed(door, "k", model=model, input="other")
+    assert (status, refusal["error"]["code"]) == (422, "idempotency_key_reused")
+    assert (await keyed(door, "k", "user", model="pipe"))[0] == 404
+    assert (await keyed(door, '"half', model=model))[0] == 400
+
+
+async def test_a_streamed_response_with_a_key_is_the_same_stream(door: Door) -> None:
+    door.pipe.script = lambda _: [
+        CompletionChunk(events=[{"choices": [{"index": 0, "delta": {"content": "a"}}]}])
+    ]
+    body = {"model": "pipe", "input": "hi", "stream": True}
+    headers = {**bearer("admin"), "Idempotency-Key": "k"}
+    first, again = [await door.client.post(PATH, json=body, headers=headers) for _ in range(2)]
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert await first.read() == await again.read()
+    assert len(door.store.kept) == 1
+
+
+async def test_an_unstreamed_response_says_that_it_cannot_be_resumed(door: Door) -> None:
+    reply = await door.client.post(
+        PATH, json={"model": "pipe", "input": "hi"}, headers={**bearer("admin"), **RESUMABLE}
+    )
+    assert "X-Gateway-Stream is ignored" in reply.headers["X-Gateway-Warning"]
