@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
+from gatewayd.assembly.resumption import ResumptionEdges
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.public.completions.passthrough import ForwardingRoutes
+from gatewayd.http.public.responses.background import BackgroundResponses
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServices
 from gatewayd.http.public.responses.stored import StoredResponseRoutes
-from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
@@ -18,7 +19,7 @@ from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 
 
 def public_response_rows(
-    services: GatewayServices, streams: AnswerStreams, repeatable: RepeatableAnswers
+    services: GatewayServices, streams: AnswerStreams, again: ResumptionEdges
 ) -> Sequence[Route]:
     """Return the rows of completions and responses, forwarded and converted."""
     settings, catalog, archive = services.settings, services.catalog, services.answering.responses
@@ -27,17 +28,21 @@ def public_response_rows(
         catalog, services.extensions.filters, services.answering.response_ids, missing
     )
     conversion = ResponseConversion(archive, services.answering.response_cipher)
+    background = BackgroundResponses(archive, again.resumable)
     response_services = ResponseServices(
         services.pipeline,
         NativeResponses(ResponseRouter(catalog, missing), forwarding, archive, conversion),
         conversion,
         ResponseCompaction(services.pipeline, conversion),
+        background,
         catalog,
         count_locally,
     )
     limit = settings.request_body_limit
     return [
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
-        *ResponseRoutes(response_services, body_limit=limit, streams=streams, repeatable=repeatable).routes(),
-        *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
+        *ResponseRoutes(
+            response_services, body_limit=limit, streams=streams, repeatable=again.repeatable
+        ).routes(),
+        *StoredResponseRoutes(archive, StoredForwarder(catalog), background).routes(),
     ]

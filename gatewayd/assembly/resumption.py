@@ -8,7 +8,7 @@ from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifi
 from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.completions import chat, messages
 from gatewayd.http.public.completions.streams import StreamRoutes
-from gatewayd.http.public.responses import routes as responses
+from gatewayd.http.public.responses import background as responses
 from gatewayd.http.public.responses.frames import ForwardedFrames
 from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.resumable import ResumableAnswers

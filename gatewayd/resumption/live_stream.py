@@ -32,8 +32,10 @@ class StreamRecording:
     `begin` announces the head of the reply. A stream that fails before it has no frames and is never stored.
     """
 
-    def __init__(self, record: StreamRecord, now: float) -> None:
+    def __init__(self, record: StreamRecord, now: float, *, is_kept: bool = False) -> None:
         self._record = record
+        self.is_kept = is_kept
+        """Whether the answer goes on while nobody reads it."""
         self._numbering = FrameNumbering()
         self._frames: deque[_Frame] = deque()
         self._memory = 0

@@ -74,8 +74,10 @@ class ResumableStreams:
         """Use these times from now on."""
         self._times = times
 
-    def begin(self, user_id: str, protocol: str, produce: Produce) -> StreamRecording:
-        """Start an answer that goes on without its client.
+    def begin(
+        self, user_id: str, protocol: str, produce: Produce, *, is_kept: bool = False
+    ) -> StreamRecording:
+        """Start an answer that goes on without its client, to its end with `is_kept`.
 
         Raises rate_limited with the code `too_many_streams` over the limits, and the errors of the limiter.
         """
@@ -84,7 +86,7 @@ class ResumableStreams:
         if self._counts[user_id] >= MAX_RUNNING_STREAMS_PER_USER:
             raise _too_many("the account has", MAX_RUNNING_STREAMS_PER_USER)
         record = StreamRecord(ids.new_id(), user_id, protocol, StreamState.RUNNING, self._clock())
-        recording = StreamRecording(record, _now())
+        recording = StreamRecording(record, _now(), is_kept=is_kept)
         release = self._limiter.begin_run(user_id)
 
         def at_end() -> None:
@@ -218,7 +220,9 @@ class ResumableStreams:
     async def _end_unread(self) -> None:
         limit = self._times.unread
         for each in list(self._running.values()):
-            if each.is_over or each.readers or each.ending or _now() - each.unread_since < limit:
+            if each.is_kept or each.is_over or each.readers or each.ending:
+                continue
+            if _now() - each.unread_since < limit:
                 continue
             error = _ended("stream_unread", f"nobody has read it for {limit:g} s")
             self._tasks.spawn("end of a stream", self._end(each, error))

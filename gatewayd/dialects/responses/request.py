@@ -78,6 +78,7 @@ class ResponseRequest:
     options: dict[str, Any]
     files: list[dict[str, Any]]
     left_out: LeftOutParts
+    is_background: bool = False
 
     def head_messages(self) -> list[Body]:
         """Return the messages before those of the input."""
@@ -140,21 +141,20 @@ def parse_request(value: Mapping[str, Any], earlier: Sequence[Any] = ()) -> Resp
         options=options,
         files=files,
         left_out=left_out,
+        is_background=bool(optional_flag(value, "background")),
     )
 
 
 def background_refusal() -> GatewayError:
     """Return the error for a response in the background."""
     return invalid(
-        "cannot accept background: the gateway answers requests of this model at once only",
+        "cannot accept background: the request is answered at once only",
         param="background",
         code="unsupported_parameter",
     )
 
 
 def _check_refused(value: Mapping[str, Any]) -> None:
-    if optional_flag(value, "background"):
-        raise background_refusal()
     for name in REFUSED_FIELDS:
         if value.get(name) is not None:
             raise invalid(
@@ -261,7 +261,7 @@ def _echo(value: Mapping[str, Any], reasoning: Body, text: Body) -> Body:
     metadata = optional_object(value, "metadata")
     return {
         **{name: value.get(name) for name in ECHOED_FIELDS},
-        "background": False,
+        "background": bool(value.get("background")),
         "metadata": metadata,
         "parallel_tool_calls": value.get("parallel_tool_calls") is not False,
         "reasoning": reasoning,

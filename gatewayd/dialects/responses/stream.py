@@ -136,9 +136,7 @@ class ResponseStream:
         if self.is_over:
             return b""
         self._start()
-        first = self._queue[0] if self._queue else None
-        if first is not None and first.is_open and not isinstance(first, CallItem):
-            self._end_item(first, INCOMPLETE)
+        self._end_open()
         failure = failure_of(error)
         if failure["code"] == RefusalReason.TOO_LONG:
             # Codex reads the failed response, libraries this event; LangChain knows it by these words.
@@ -146,6 +144,15 @@ class ResponseStream:
             told = {"type": "invalid_request_error", **failure, "message": message, "param": "input"}
             self.events.write("error", code=told["code"], message=message, param="input", error=told)
         self._end("failed", None, failure)
+        return self.events.take()
+
+    def cancel(self) -> bytes:
+        """Return the events before the last one of a cancelled response, which keeps what was written."""
+        if self.is_over:
+            return b""
+        self._start()
+        self._end_open()
+        self._end("cancelled", None, None)
         return self.events.take()
 
     def _chunk(self, chunk: Mapping[str, Any]) -> None:
@@ -262,6 +269,12 @@ class ResponseStream:
         self.output.append(whole)
         self.kept_output.append({**whole, **extra})
         self._queue.popleft()
+
+    def _end_open(self) -> None:
+        """End the item that is being written, if it is no call."""
+        first = self._queue[0] if self._queue else None
+        if first is not None and first.is_open and not isinstance(first, CallItem):
+            self._end_item(first, INCOMPLETE)
 
     def _keep_call_extras(self) -> None:
         """Add an item with the opaque members of calls, which a call item has no place for."""

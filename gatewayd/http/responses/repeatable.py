@@ -1,8 +1,9 @@
 """Answers that can be resumed or repeated: requests with X-Gateway-Stream or Idempotency-Key."""
 
 import hashlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from gatewayd.http.responses.resumable import (
     StreamedRequest,
     wants_resumable,
 )
+from gatewayd.http.responses.streams import StreamOpening
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.resumption.records import RequestKey, StoredReply
@@ -63,17 +65,31 @@ class RepeatableAnswers:
         """Answer with a resumable stream; a repeated request gets the stream of the first one."""
         if key is None:
             return await self._resumable.serve(request, asked)
+        start = partial(self._resumable.start, asked)
+        return await self.started(request, start, asked.user_id, asked.edge, key)
+
+    async def started(
+        self,
+        request: web.Request,
+        start: Callable[[], Awaitable[str]],
+        user_id: str,
+        edge: StreamOpening,
+        key: RequestKey | None,
+    ) -> web.StreamResponse:
+        """Answer with the stream whose id `start` returns; a repeated request gets that of the first one."""
         streams = self._resumable.streams
+        if key is None:
+            return await self._resumable.follow(request, await streams.open(await start(), user_id), edge)
 
         async def begin() -> StoredReply:
-            return StoredReply(stream_id=await self._resumable.start(asked))
+            return StoredReply(stream_id=await start())
 
         async def is_usable(reply: StoredReply) -> bool:
             return await streams.is_whole(reply.stream_id)
 
         reply = await self._replies.answer(key, begin, is_usable)
-        reader = await streams.open(reply.stream_id, asked.user_id)
-        return await self._resumable.follow(request, reader, asked.edge, replayed_headers(reply))
+        reader = await streams.open(reply.stream_id, user_id)
+        return await self._resumable.follow(request, reader, edge, replayed_headers(reply))
 
     async def whole(
         self, request: web.Request, key: RequestKey, work: Callable[[], Coroutine[Any, Any, StoredReply]]

@@ -17,6 +17,9 @@ MAX_CHAIN: Final = 1000
 MAX_RESPONSES_PER_USER: Final = 10_000
 """Maximum number of stored responses of one user."""
 
+UNUSABLE: Final = frozenset({"queued", "in_progress", "cancelled", "failed"})
+"""Status of responses that cannot be continued, as their output is missing."""
+
 PREVIOUS_FIELD: Final = "previous_response_id"
 PREVIOUS_MISSING_CODE: Final = "previous_response_not_found"
 
@@ -63,6 +66,10 @@ class StoredResponses(Protocol):
 
         Returns False, and stores nothing, if it alone is over the bounds or its id is taken.
         """
+        ...
+
+    async def replace(self, response: StoredResponse, bounds: ArchiveBounds) -> bool:
+        """Store another state of a response; return False if it is over the bounds, or was deleted."""
         ...
 
     async def find(self, response_id: str) -> StoredResponse | None:
@@ -120,6 +127,14 @@ class ResponseArchive:
             log.error("response not stored: %s", error.full_message, extra={"request_id": request_id})
             return False
 
+    async def replace(self, response: StoredResponse, request_id: str) -> bool:
+        """Store another state of a response and return whether it is stored; a failure is logged."""
+        try:
+            return await self._store.replace(response, self._bounds)
+        except GatewayError as error:
+            log.error("response not stored: %s", error.full_message, extra={"request_id": request_id})
+            return False
+
     async def find(self, response_id: str, user_id: str) -> StoredResponse:
         """Return a response of a user; not_found for any other, also for another user's and expired ones."""
         found = await self._own(response_id, user_id)
@@ -140,13 +155,20 @@ class ResponseArchive:
     async def history(self, response_id: str, user_id: str) -> Sequence[StoredResponse]:
         """Return the conversation up to a response, the oldest first, and keep it for another period.
 
-        Raises invalid_request with the code previous_response_not_found if a part of it is missing.
+        Raises invalid_request with the code previous_response_not_found if a part of it is missing, and for a
+        response in the background that has not ended, or without success.
         """
         chain = await self._store.chain(response_id, MAX_CHAIN) if self.is_on else ()
         now = self._clock()
         is_whole = bool(chain) and chain[0].previous_id is None
         if not is_whole or any(each.user_id != user_id or each.expires_at <= now for each in chain):
             raise previous_missing(response_id)
+        unusable = next((each for each in chain if each.response.get("status") in UNUSABLE), None)
+        if unusable is not None:
+            status = unusable.response["status"]
+            raise invalid(
+                f"cannot continue response {shorten(unusable.id)!r}: it is {status}", param=PREVIOUS_FIELD
+            )
         await self._store.renew([each.id for each in chain], self.expiry())
         return chain
 

@@ -35,6 +35,17 @@ class TortoiseResponses:
             await _shrink(response.user_id, bounds)
         return True
 
+    async def replace(self, response: StoredResponse, bounds: ArchiveBounds) -> bool:
+        """Store another state of a response within the bounds of its user."""
+        columns = await _columns_of(response)
+        if columns["size"] > bounds.user_bytes:
+            return False
+        async with write_transaction("store the response"):
+            rows = StoredResponseRow.filter(id=columns.pop("id"), user_id=columns.pop("user_id"))
+            is_there = bool(await rows.update(**columns))
+            await _shrink(response.user_id, bounds)
+        return is_there
+
     async def find(self, response_id: str) -> StoredResponse | None:
         """Return one response."""
         if not fits_columns(StoredResponseRow, id=response_id):

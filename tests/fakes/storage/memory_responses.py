@@ -30,6 +30,12 @@ class MemoryResponses:
                 del self.kept[each.id]
         return True
 
+    async def replace(self, response: StoredResponse, bounds: ArchiveBounds) -> bool:
+        if response.id not in self.kept or _size(response) > bounds.user_bytes:
+            return False
+        del self.kept[response.id]
+        return await self.add(response, bounds)
+
     async def find(self, response_id: str) -> StoredResponse | None:
         return self.kept.get(response_id)
 

@@ -8,6 +8,7 @@ from gatewayd.batches.lines import RESPONSES_ENDPOINT
 from gatewayd.batches.records import Batch
 from gatewayd.batches.requests import read_answer
 from gatewayd.completions.records import Body
+from gatewayd.dialects.responses.request import background_refusal
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.pipeline.filters.inputs import RequestCaller
@@ -37,6 +38,8 @@ class ResponseBatchRequests:
         if forwarded is not None:
             return await read_answer(forwarded)
         prepared = await self._conversion.prepare(body, actor)
+        if prepared.request.is_background:
+            raise background_refusal()
         prepared.chat.request_id = request_id
         answer = await self._pipeline.run(prepared.chat, actor)
         stream = prepared.stream

@@ -117,11 +117,15 @@ class ResponseConversion:
 
     async def keep(self, prepared: PreparedResponse, actor: Actor, request_id: str) -> bool:
         """Store a finished response if its request wants that; return whether it is stored."""
-        asked, stream = prepared.request, prepared.stream
-        if not asked.is_stored or stream.response["status"] == "failed":
+        if not prepared.request.is_stored or prepared.stream.response["status"] == "failed":
             return False
+        return await self._archive.keep(self.record(prepared, actor), request_id)
+
+    def record(self, prepared: PreparedResponse, actor: Actor) -> StoredResponse:
+        """Return a response as it is stored now."""
+        asked, stream = prepared.request, prepared.stream
         response = {**stream.response, "store": True, "output": stream.kept_output}
-        stored = StoredResponse(
+        return StoredResponse(
             id=stream.response["id"],
             user_id=actor.user_id,
             model=asked.model,
@@ -133,7 +137,6 @@ class ResponseConversion:
             pieces=stream.events.pieces,
             pings=stream.events.pings,
         )
-        return await self._archive.keep(stored, request_id)
 
     async def _history(self, value: Mapping[str, Any], actor: Actor) -> list[Any]:
         """Return the items of the conversation that a request continues, which lack its instructions."""

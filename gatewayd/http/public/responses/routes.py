@@ -15,6 +15,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.dialects.responses.countable import countable
+from gatewayd.dialects.responses.request import background_refusal
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
@@ -22,6 +23,7 @@ from gatewayd.http.context import actor, caller_of, facts_of, request_id
 from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions.messages import COUNT_HEADER
 from gatewayd.http.public.completions.passthrough import ForwardedOpening, open_forwarded, send_opened
+from gatewayd.http.public.responses.background import PROTOCOL, BackgroundRequest, BackgroundResponses
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import PreparedResponse, ResponseConversion
 from gatewayd.http.public.responses.forwarded_frames import read_whole, render_forwarded
@@ -42,9 +44,6 @@ from gatewayd.pipeline.records import ChatAnswer
 from gatewayd.pipeline.token_counts import LocalCounter
 from gatewayd.resumption.records import StoredReply
 
-PROTOCOL: Final = "responses"
-"""Name of the protocol of the frames of these routes, in resumable streams."""
-
 UPGRADE_CODE: Final = "websocket_unsupported"
 
 
@@ -56,6 +55,7 @@ class ResponseServices:
     native: NativeResponses
     conversion: ResponseConversion
     compaction: ResponseCompaction
+    background: BackgroundResponses | None
     catalog: Catalog
     counter: LocalCounter
 
@@ -120,6 +120,13 @@ class ResponseRoutes:
         wanted = await repeatable.read(request, "response", self._body_limit)
         asked, caller = wanted.value, caller_of(request)
         if asked.get("stream") is True:
+            if asked.get("background") is True and not await self._services.native.is_native(
+                asked, caller.actor
+            ):
+                start = partial(self._start_stream, request, asked, caller)
+                return await repeatable.started(
+                    request, start, caller.actor.user_id, ForwardedFrames(), wanted.key
+                )
             return await repeatable.stream(
                 request, self._resumable_request(request, asked, caller), wanted.key
             )
@@ -186,6 +193,9 @@ class ResponseRoutes:
         """Return the whole answer to a converted request, with its headers."""
         prepared = await self._services.conversion.prepare(asked, caller.actor)
         prepared.chat.warnings += caller.warnings
+        if prepared.request.is_background:
+            queued, _ = await self._begin(request, prepared)
+            return orjson.dumps(queued), body.warning_headers(prepared.chat.warnings)
         answer = await self._ask(request, prepared)
         stream = prepared.stream
         stream.sources, stream.origin = answer.sources, answer.origin
@@ -215,6 +225,10 @@ class ResponseRoutes:
     ) -> web.StreamResponse:
         conversion = self._services.conversion
         prepared = await conversion.prepare(asked, caller)
+        if prepared.request.is_background:
+            background = self._background()
+            _, stream_id = await self._begin(request, prepared)
+            return await background.send(request, stream_id, caller.user_id, begun)
         frames = ResponseFrames(
             prepared.stream, partial(conversion.keep, prepared, caller, request_id(request))
         )
@@ -227,6 +241,27 @@ class ResponseRoutes:
         except GatewayError as error:
             answer = error
         return await send(answer, begun)
+
+    async def _start_stream(self, request: web.Request, asked: Body, caller: RequestCaller) -> str:
+        """Begin a streamed response in the background; return the id of its stream."""
+        prepared = await self._services.conversion.prepare(asked, caller.actor)
+        return (await self._begin(request, prepared))[1]
+
+    async def _begin(self, request: web.Request, prepared: PreparedResponse) -> tuple[Body, str]:
+        """Begin a response in the background; return it as it is now, with the id of its stream."""
+        made = BackgroundRequest(
+            prepared,
+            partial(self._ask, request, prepared),
+            partial(self._services.conversion.record, prepared, actor(request)),
+            partial(log_broken, request),
+            request_id(request),
+        )
+        return await self._background().begin(made)
+
+    def _background(self) -> BackgroundResponses:
+        if self._services.background is None:
+            raise background_refusal()
+        return self._services.background
 
     async def _send(
         self,

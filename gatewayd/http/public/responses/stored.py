@@ -20,6 +20,7 @@ from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, caller_of
 from gatewayd.http.public.completions.passthrough import open_forwarded, send_opened
 from gatewayd.http.public.query_parameters import invalid_parameter, parse_flag, parse_number
+from gatewayd.http.public.responses.background import BackgroundResponses
 from gatewayd.http.public.responses.frames import render_failure
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.sse import open_stream, send_frames
@@ -50,9 +51,15 @@ ITEMS_QUERY: Final = {
 class StoredResponseRoutes:
     """Routes that read, delete and cancel stored responses."""
 
-    def __init__(self, archive: ResponseArchive, forwarder: StoredForwarder) -> None:
+    def __init__(
+        self,
+        archive: ResponseArchive,
+        forwarder: StoredForwarder,
+        background: BackgroundResponses | None = None,
+    ) -> None:
         self._archive = archive
         self._forwarder = forwarder
+        self._background = background
 
     def routes(self) -> Sequence[Route]:
         """Return the rows for each base path."""
@@ -77,6 +84,11 @@ class StoredResponseRoutes:
         stored = await self._find(request)
         if stored.source:
             return await self._pass_on(request, "GET", stored)
+        if is_streamed and self._background is not None:
+            reply = await self._background.follow(request, stored, after)
+            if reply is not None:
+                return reply
+        stored = await self._current(stored)
         shown = _shown(stored.response, request)
         if is_streamed:
             return await _send_replay(request, ResponseReplay(shown, stored.pieces, stored.pings), after)
@@ -84,24 +96,33 @@ class StoredResponseRoutes:
 
     @answers(dialects.response_deletion)
     async def delete(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"id", "object": "response", "deleted": true}`; later requests cannot continue it."""
+        """Answer `{"id", "object": "response", "deleted": true}`; later requests cannot continue it.
+
+        One that runs in the background is ended.
+        """
         stored = await self._find(request)
         if stored.source:
             reply = await self._pass_on(request, "DELETE", stored)
             await self._archive.remove(stored.id, stored.user_id)
             return reply
+        if self._background is not None:
+            await self._background.stop(stored)
         await self._archive.remove(stored.id, stored.user_id)
         return body.json_reply({"id": stored.id, "object": "response", "deleted": True})
 
     @answers(dialects.response_answer)
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        """Pass the request on to the provider; responses of the gateway are never in the background."""
+        """Answer the response, which has ended: cancelled, or as it was before."""
         stored = await self._find(request)
         if stored.source:
             return await self._pass_on(request, "POST", stored, "/cancel")
-        raise invalid(
-            "cannot cancel the response: only responses in the background can be cancelled", param="id"
-        )
+        if self._background is None or not stored.response.get("background"):
+            raise invalid(
+                "cannot cancel the response: only responses in the background can be cancelled", param="id"
+            )
+        await self._background.cancel(stored)
+        ended = await self._current(await self._find(request))
+        return body.raw_reply(request, orjson.dumps(_shown(ended.response, request)), {})
 
     @answers(dialects.response_items, query=ITEMS_QUERY)
     async def list_items(self, request: web.Request) -> web.StreamResponse:
@@ -123,6 +144,9 @@ class StoredResponseRoutes:
 
     async def _find(self, request: web.Request) -> StoredResponse:
         return await self._archive.find(request.match_info["id"], actor(request).user_id)
+
+    async def _current(self, stored: StoredResponse) -> StoredResponse:
+        return stored if self._background is None else await self._background.current(stored)
 
     async def _pass_on(
         self, request: web.Request, method: str, stored: StoredResponse, below: str = ""

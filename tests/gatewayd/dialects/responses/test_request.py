@@ -172,7 +172,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"Model": "x"}, "model"),
     ({"stream": "yes"}, "stream"),
     ({"store": 1}, "store"),
-    ({"background": True}, "background"),
+    ({"background": 1}, "background"),
     ({"conversation": "conv_1"}, "conversation"),
     ({"prompt": {"id": "p"}}, "prompt"),
     ({"include": "x"}, "include"),

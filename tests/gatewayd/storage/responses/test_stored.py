@@ -116,3 +116,17 @@ async def test_the_bound_of_a_user_is_in_bytes(store: StoredResponses) -> None:
     assert await store.add(response("r1", input=["x" * 100]), small)
     assert not await store.add(response("r2", 2, input=["\u6f22" * 100]), small)
     assert await store.find("r1") is not None
+
+
+async def test_another_state_replaces_a_response_of_its_user_within_the_bounds(
+    store: StoredResponses,
+) -> None:
+    queued, ended = response("r1", response={"status": "queued"}), response("r1", pieces=[1])
+    assert not await store.replace(ended, BOUNDS)
+    await store.add(queued, BOUNDS)
+    assert not await store.replace(ended, replace(BOUNDS, user_bytes=10))
+    assert await store.find("r1") == queued
+    assert await store.replace(ended, BOUNDS)
+    found = await store.find("r1")
+    assert found is not None
+    assert (found.pieces, found.response["id"]) == ([1], "r1")

@@ -15,6 +15,7 @@ from gatewayd.dialects.responses.sealed import SEAL_USE
 from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.encryption import TextCipher
 from gatewayd.http.public.completions.streams import StreamRoutes
+from gatewayd.http.public.responses.background import BackgroundResponses
 from gatewayd.http.public.responses.compaction import ResponseCompaction
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
@@ -102,6 +103,8 @@ async def opened(
     archive = ResponseArchive(store, bounds, lambda: clock[0])
     pipe = FakeSource("functions", [make_model("pipe", "functions", upstream_id="pipe")])
 
+    background = None if resumable is None else BackgroundResponses(archive, resumable, lambda: clock[0])
+
     def rows(catalog: Catalog) -> Sequence[Route]:
         chosen, missing = filters or NoFilters(), MissingEndpoints()
         ids = ResponseIds(MemoryResponseIds(), DeferredWrites(TaskRegistry()))
@@ -113,6 +116,7 @@ async def opened(
             NativeResponses(ResponseRouter(catalog, missing), forwarding, archive, conversion),
             conversion,
             ResponseCompaction(pipeline, conversion),
+            background,
             catalog,
             count_locally,
         )
@@ -124,7 +128,7 @@ async def opened(
                 services, body_limit=2_000_000, streams=streams or AnswerStreams(), repeatable=repeatable
             ).routes(),
             *(StreamRoutes(resumable, EDGES).routes() if resumable is not None else ()),
-            *StoredResponseRoutes(archive, StoredForwarder(catalog)).routes(),
+            *StoredResponseRoutes(archive, StoredForwarder(catalog), background).routes(),
         ]
 
     async with three_providers(rows, [pipe]) as (fake, client):
