@@ -8,7 +8,8 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.batches.interfaces import BatchFileStore
 from gatewayd.batches.records import BatchFile
-from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
+from gatewayd.batches.room import FileRoom
+from gatewayd.errors import invalid, not_found
 from gatewayd.ingest.blobs import LocalBlobs
 
 INPUT_PURPOSE: Final = "batch"
@@ -42,6 +43,7 @@ class BatchFiles:
 
     def __init__(self, rows: BatchFileStore, blobs: LocalBlobs, clock: ids.Clock = ids.now) -> None:
         self._rows = rows
+        self._room = FileRoom(rows, MAX_USER_FILES, MAX_USER_BYTES)
         self._blobs = blobs
         self._clock = clock
 
@@ -59,20 +61,19 @@ class BatchFiles:
         """Store an upload; `wishes` is called when all bytes are there.
 
         Raises invalid_request for another purpose than batch, too_large, and conflict if the user has too
-        many files.
+        many files, or too many bytes in them, those of uploads that run included.
         """
-        await self.check_room(user_id)
-        return await self._store(user_id, name, stream, MAX_FILE_BYTES, lambda: _checked(wishes()))
+        async with self._room.reserved(user_id) as room:
+            file = await self._store(
+                user_id, name, room.fill(stream), MAX_FILE_BYTES, lambda: _checked(wishes())
+            )
+            room.is_kept = True
+        return file
 
     async def check_room(self, user_id: str) -> None:
         """Raise conflict if a user has too many files, or too many bytes in them."""
-        count, size = await self._rows.usage(user_id)
-        if count >= MAX_USER_FILES or size >= MAX_USER_BYTES:
-            raise GatewayError(
-                ErrorKind.CONFLICT,
-                f"cannot store the file: you have {count} files of {size} bytes; delete some of them",
-                code="too_many_files",
-            )
+        async with self._room.reserved(user_id):
+            return
 
     async def write(self, user_id: str, name: str, stream: AsyncIterator[bytes]) -> BatchFile:
         """Store results of the gateway in place of those that a stopped attempt left under this name."""
@@ -80,7 +81,9 @@ class BatchFiles:
         if former:
             await self._rows.remove(former)
             await self._blobs.remove(former)
-        return await self._store(user_id, name, stream, 0, lambda: FileWishes(OUTPUT_PURPOSE))
+        file = await self._store(user_id, name, stream, 0, lambda: FileWishes(OUTPUT_PURPOSE))
+        self._room.note(user_id, 1, file.size)
+        return file
 
     async def _store(
         self,
@@ -127,6 +130,7 @@ class BatchFiles:
     async def remove(self, file: BatchFile) -> None:
         """Delete a file."""
         await self._rows.remove([file.id])
+        self._room.note(file.user_id, -1, -file.size)
         await self._blobs.remove([file.id])
 
     async def prune(self) -> int:

@@ -183,15 +183,24 @@ def render_answer(batch: Batch, line: BatchLine, answer: LineAnswer) -> bytes:
     )
 
 
+_UNFINISHED: Final = {
+    BatchStatus.EXPIRED: ("expired", "batch_expired", "expired"),
+    BatchStatus.CANCELLED: ("canceled", "batch_cancelled", "was cancelled"),
+    BatchStatus.FAILED: ("errored", "batch_failed", "failed"),
+}
+"""Type of the result at Anthropic, code at OpenAI, and words for requests that did not run."""
+
+
 def render_unfinished(batch: Batch, custom_id: str, status: BatchStatus, number: int) -> bytes:
-    """Return the line for a request that did not run, because the batch expired or was cancelled."""
-    is_expired = status is BatchStatus.EXPIRED
+    """Return the line for a request that did not run: the batch expired, was cancelled, or failed."""
+    kind, code, words = _UNFINISHED[status]
+    message = f"the batch {words} before this request ran"
     if batch.dialect is BatchDialect.ANTHROPIC:
-        result = {"type": "expired" if is_expired else "canceled"}
+        result: dict[str, Any] = {"type": kind}
+        if kind == "errored":
+            result["error"] = {"type": "error", "error": {"type": "api_error", "message": message}}
         return orjson.dumps({"custom_id": custom_id, "result": result})
-    code = "batch_expired" if is_expired else "batch_cancelled"
-    words = "expired before" if is_expired else "was cancelled before"
-    error = {"code": code, "message": f"the batch {words} this request ran"}
+    error = {"code": code, "message": message}
     return orjson.dumps(
         {"id": f"batch_req_{batch.id}_{number}", "custom_id": custom_id, "response": None, "error": error}
     )

@@ -1,9 +1,8 @@
 """Runs the requests of batches through the pipeline, as the routes of their endpoints do."""
 
+import asyncio
 from contextlib import aclosing
 from typing import Any, Final
-
-import orjson
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
@@ -76,7 +75,7 @@ class BatchRequests:
     async def _embed(self, body: Body, caller: RequestCaller) -> Any:
         asked = embeddings.parse_request(body)
         answer = await self._embedding.run(asked.body, caller)
-        return orjson.loads(embeddings.render(answer, asked.model, asked.encoding_format))
+        return await asyncio.to_thread(embeddings.reply_of, answer, asked.model, asked.encoding_format)
 
     async def _answer_message(self, body: Body, actor: Actor, request_id: str) -> Any:
         chat = anthropic.parse_request(body)
@@ -84,7 +83,7 @@ class BatchRequests:
         answer = await self._pipeline.run(chat, actor)
         completion = _completion(answer)
         if answer.is_native:
-            return completion.body or orjson.loads(completion.raw)
+            return completion.body or await _decoded(completion.raw)
         estimate = 0 if completion.body.get("usage") else count_tokens(body)
         return anthropic.render_completion(
             completion.body,
@@ -109,6 +108,10 @@ async def read_answer(answer: ForwardedAnswer) -> Any:
             data += piece
             if len(data) > MAX_ANSWER_BYTES:
                 raise _unusable(f"it is over {MAX_ANSWER_BYTES} bytes")
+    return await _decoded(data)
+
+
+async def _decoded(data: bytes | bytearray) -> Any:
     try:
         return await decode(data, ANSWER_LIMITS)
     except GatewayError as error:

@@ -1,5 +1,6 @@
 """Service of batches: creates, lists, shows, cancels and deletes them for their users."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ class Batches:
         self._worker = worker
         self._actors = actors
         self._clock = clock
+        self._adding: Counter[str] = Counter()
 
     async def create(
         self, actor: Actor, input_file_id: str, endpoint: str, window: str, metadata: Any = None
@@ -149,15 +151,24 @@ class Batches:
         return removed + await self._store.prune(self._clock() - RETENTION_SECONDS)
 
     async def _add(self, batch: Batch) -> Batch:
-        await self._check_room(batch.user_id)
-        # The key may be restricted to other endpoints than that of the lines.
-        await self._actors.of(batch)
-        await self._store.add(batch)
+        self._adding[batch.user_id] += 1
+        try:
+            await self._check_room(batch.user_id, 1)
+            # The key may be restricted to other endpoints than that of the lines.
+            await self._actors.of(batch)
+            await self._store.add(batch)
+        finally:
+            self._adding[batch.user_id] -= 1
+            if not self._adding[batch.user_id]:
+                del self._adding[batch.user_id]
         self._worker.wake()
         return batch
 
-    async def _check_room(self, user_id: str) -> None:
-        if await self._store.count_unfinished(user_id) >= MAX_UNFINISHED:
+    async def _check_room(self, user_id: str, own: int = 0) -> None:
+        """Raise conflict for too many batches, with those that are being added but for `own`."""
+        # Read before the stored ones, so that one that is added meanwhile counts in one place at least.
+        adding = self._adding[user_id] - own
+        if await self._store.count_unfinished(user_id) + adding >= MAX_UNFINISHED:
             raise GatewayError(
                 ErrorKind.CONFLICT,
                 f"cannot create the batch: you have {MAX_UNFINISHED} unfinished ones",

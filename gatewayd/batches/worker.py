@@ -144,9 +144,7 @@ class BatchWorker:
 
     async def _bring_to_end(self, batch: Batch) -> None:
         if self._crashes[batch.id] > MAX_CRASHES:
-            log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
-            await self._end(batch, BatchStatus.FAILED, errors=[_fault("internal", "the batch cannot be run")])
-            await asyncio.to_thread(ProgressFile(self._folder / batch.id).remove)
+            await self._give_up(batch)
             return
         if batch.status is BatchStatus.VALIDATING:
             checked = await self._checked(batch)
@@ -163,6 +161,22 @@ class BatchWorker:
             await self._finish(run)
         finally:
             await asyncio.to_thread(progress.close)
+        await asyncio.to_thread(progress.remove)
+
+    async def _give_up(self, batch: Batch) -> None:
+        """End a batch that failed repeatedly with its answers, or without them if that fails, too."""
+        log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
+        progress = ProgressFile(self._folder / batch.id)
+        faults = [_fault("internal", "the batch cannot be run to its end")]
+        if self._crashes[batch.id] > MAX_CRASHES + 1 or batch.status is BatchStatus.VALIDATING:
+            await self._end(batch, BatchStatus.FAILED, errors=faults)
+        else:
+            run = BatchRun(batch, self._files.path(batch.input_file_id), progress, self._services)
+            try:
+                await asyncio.to_thread(progress.open, batch.total)
+                await self._finish(run, BatchStatus.FAILED, errors=faults)
+            finally:
+                await asyncio.to_thread(progress.close)
         await asyncio.to_thread(progress.remove)
 
     async def _checked(self, batch: Batch) -> Batch | None:
@@ -210,16 +224,13 @@ class BatchWorker:
                 # The user was deleted with all batches.
                 run.stop()
 
-    async def _finish(self, run: BatchRun) -> None:
-        """Write the results of a batch and end it."""
+    async def _finish(self, run: BatchRun, given: BatchStatus | None = None, **columns: object) -> None:
+        """Write the results of a batch and end it, with a given status, or as its lines ended."""
         batch = await self._found(run.batch.id)
         if batch is None:
             return
-        progress, done = run.progress, run.progress.completed + run.progress.failed
-        status = BatchStatus.COMPLETED
-        if done < batch.total:
-            is_cancelled = batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None
-            status = BatchStatus.CANCELLED if is_cancelled else BatchStatus.EXPIRED
+        progress, status = run.progress, given or _status_of(run, batch)
+        has_rest = status in {BatchStatus.EXPIRED, BatchStatus.FAILED}
         await self._batches.change(batch.id, {BatchStatus.IN_PROGRESS}, status=BatchStatus.FINALIZING)
         is_message = batch.dialect is BatchDialect.ANTHROPIC
         output, errors = None, None
@@ -228,8 +239,8 @@ class BatchWorker:
             output = await self._write(batch, "results", lines)
         elif progress.completed:
             output = await self._write(batch, "output", self._results(run, batch, status, {True}))
-        if not is_message and (progress.failed or status is BatchStatus.EXPIRED):
-            lines = self._results(run, batch, status, {False}, has_unfinished=status is BatchStatus.EXPIRED)
+        if not is_message and (progress.failed or has_rest):
+            lines = self._results(run, batch, status, {False}, has_unfinished=has_rest)
             errors = await self._write(batch, "error", lines)
         await self._end(
             batch,
@@ -238,6 +249,7 @@ class BatchWorker:
             failed=progress.failed,
             output_file_id=output,
             error_file_id=errors,
+            **columns,
         )
 
     async def _write(self, batch: Batch, what: str, lines: Iterator[bytes]) -> str:
@@ -266,6 +278,13 @@ class BatchWorker:
 
     async def _end(self, batch: Batch, status: BatchStatus, **columns: object) -> None:
         await self._batches.change(batch.id, UNFINISHED, status=status, ended_at=self._clock(), **columns)
+
+
+def _status_of(run: BatchRun, batch: Batch) -> BatchStatus:
+    if run.progress.completed + run.progress.failed == batch.total:
+        return BatchStatus.COMPLETED
+    is_cancelled = batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None
+    return BatchStatus.CANCELLED if is_cancelled else BatchStatus.EXPIRED
 
 
 async def _pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -98,14 +98,19 @@ def _check_item(name: str, item: Any, kind: type) -> None:
 
 
 def render(answer: Body, model: str, encoding_format: str) -> bytes:
-    """Return the reply as JSON; `base64` encodes each vector as little-endian float32.
+    """Return the reply as JSON; raises as `reply_of` does."""
+    return orjson.dumps(reply_of(answer, model, encoding_format))
+
+
+def reply_of(answer: Body, model: str, encoding_format: str) -> Body:
+    """Return the reply; `base64` encodes each vector as little-endian float32.
 
     `answer` has vectors of numbers. Raises upstream_failed for a number that exceeds float32.
     """
     data = answer["data"]
     if encoding_format == "base64":
         data = [{**item, "embedding": encode(item["embedding"])} for item in data]
-    return orjson.dumps({**answer, "data": data, "model": model})
+    return {**answer, "data": data, "model": model}
 
 
 def encode(vector: Sequence[float]) -> str:

@@ -1,7 +1,8 @@
 """Tests for gatewayd.batches.service, over stores in memory."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from gatewayd.accounts.records import Actor
 from gatewayd.batches import files as files_module
+from gatewayd.batches import service as service_module
 from gatewayd.batches.files import BatchFiles, FileWishes
 from gatewayd.batches.records import Batch, BatchFile
 from gatewayd.batches.service import Batches
@@ -29,7 +31,9 @@ class MemoryBatches:
         self.rows.append(batch)
 
     async def count_unfinished(self, user_id: str) -> int:
-        return len(self.rows)
+        found = len(self.rows)
+        await asyncio.sleep(0)
+        return found
 
 
 class MemoryFiles:
@@ -46,7 +50,9 @@ class MemoryFiles:
         return self.rows.get(file_id)
 
     async def usage(self, user_id: str) -> tuple[int, int]:
-        return len(self.rows), self.results
+        await asyncio.sleep(0)
+        own = [file for file in self.rows.values() if file.user_id == user_id]
+        return len(own), self.results or sum(file.size for file in own)
 
     async def expired(self, now: int, most: int) -> Sequence[str]:
         return []
@@ -128,3 +134,56 @@ async def test_the_bytes_of_a_deleted_user_go_without_a_restart(site: Site) -> N
     site.rows.rows = {file.id: file for file in site.rows.rows.values() if file.user_id == "u2"}
     assert await site.files.prune() == 1
     assert [path.name for path in site.stored()] == list(site.rows.rows)
+
+
+async def gather_codes(*asked: Awaitable[object]) -> list[str | None]:
+    """Return the codes of the failures, None for a success."""
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    return [each.code if isinstance(each, GatewayError) else None for each in found]
+
+
+async def test_uploads_side_by_side_stay_in_the_room_of_their_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them found room before any of them was stored."""
+    monkeypatch.setattr(files_module, "MAX_USER_FILES", 5)
+    monkeypatch.setattr(files_module, "MAX_USER_BYTES", 300)
+    site = Site(tmp_path)
+    gate = asyncio.Event()
+
+    async def slow(size: int) -> AsyncIterator[bytes]:
+        await gate.wait()
+        for _ in range(size):
+            yield b"x" * 10
+            await asyncio.sleep(0)
+
+    def upload(size: int, user_id: str = "u1") -> Awaitable[object]:
+        return site.files.upload(user_id, "a", slow(size), lambda: FileWishes("batch"))
+
+    asyncio.get_running_loop().call_soon(gate.set)
+    codes = await gather_codes(*(upload(1) for _ in range(9)), upload(1, "u2"))
+    assert codes == [*[None] * 5, *["too_many_files"] * 4, None]
+    site.rows.rows.clear()
+    codes = await gather_codes(*(upload(size) for size in (8, 9, 10, 11, 4)))
+    assert codes.count(None) == len(site.rows.rows) > 0
+    assert sum(file.size for file in site.rows.rows.values()) <= 300
+    assert len(site.stored()) == 6 + len(site.rows.rows)
+    # What failed has left its room.
+    site.rows.rows.clear()
+    assert await gather_codes(upload(30)) == [None]
+    site.rows.rows.clear()
+    assert await gather_codes(upload(31), upload(1)) == ["too_many_files", None]
+
+
+async def test_batches_side_by_side_stay_in_the_room_of_their_user(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "MAX_UNFINISHED", 3)
+    file = await site.files.upload("u1", "a", lines(), lambda: FileWishes("batch"))
+    asked = [site.service.create(ACTOR, file.id, "/v1/embeddings", "24h") for _ in range(9)]
+    codes = await gather_codes(*asked)
+    assert len(site.batches.rows) == codes.count(None) <= 3
+    assert (await gather_codes(site.service.create(ACTOR, file.id, "/v1/embeddings", "24h")))[0] in (
+        *(None, "too_many_batches"),
+    )
+    assert len(site.batches.rows) <= 3

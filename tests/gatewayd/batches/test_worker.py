@@ -184,6 +184,46 @@ async def test_a_batch_that_crashes_is_given_up(site: Site) -> None:
     assert list((site.folder / "progress").iterdir()) == []
 
 
+@pytest.mark.parametrize("dialect", list(BatchDialect))
+async def test_a_batch_that_is_given_up_has_the_answers_that_it_got(
+    site: Site, dialect: BatchDialect
+) -> None:
+    def crash() -> None:
+        if site.asked > 2:
+            raise ZeroDivisionError
+
+    site.act = crash
+    await site.add(dialect)
+    done = await site.finish()
+    assert done is not None
+    assert (done.status, done.completed, done.failed) == (BatchStatus.FAILED, 2, 0)
+    answers = site.results(done.output_file_id)
+    rest = site.results(done.error_file_id) if dialect is BatchDialect.OPENAI else answers
+    missing = [rest[f"c{n}"] for n in range(3) if "failed before" in json.dumps(rest.get(f"c{n}"))]
+    assert len(missing) == 1
+    assert len(answers) + (dialect is BatchDialect.OPENAI) == 3
+    if dialect is BatchDialect.ANTHROPIC:
+        assert missing[0]["result"]["type"] == "errored"
+    assert list((site.folder / "progress").iterdir()) == []
+
+
+async def test_a_batch_whose_answers_cannot_be_written_is_given_up_without_them(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(ProgressFile, "open", crash)
+    await site.add()
+    done = await site.finish()
+    assert done is not None
+    assert (done.status, done.output_file_id, done.errors[0]["code"]) == (
+        BatchStatus.FAILED,
+        None,
+        "internal",
+    )
+
+
 async def test_a_batch_of_a_deleted_user_leaves_nothing(site: Site) -> None:
     await site.add()
     site.act = lambda: site.batches.rows.clear()
