@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from gatewayd.assembly.resumption import ResumptionEdges
 from gatewayd.assembly.services import GatewayServices
-from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.public.completions.passthrough import ForwardingRoutes
 from gatewayd.http.public.responses.background import BackgroundResponses
 from gatewayd.http.public.responses.compaction import ResponseCompaction
@@ -14,12 +13,13 @@ from gatewayd.http.public.responses.routes import ResponseRoutes, ResponseServic
 from gatewayd.http.public.responses.stored import StoredResponseRoutes
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
+from gatewayd.pipeline.local_counts import LocalCounts
 from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 
 
 def public_response_rows(
-    services: GatewayServices, streams: AnswerStreams, again: ResumptionEdges
+    services: GatewayServices, streams: AnswerStreams, again: ResumptionEdges, counts: LocalCounts
 ) -> Sequence[Route]:
     """Return the rows of completions and responses, forwarded and converted."""
     settings, catalog, archive = services.settings, services.catalog, services.answering.responses
@@ -36,7 +36,7 @@ def public_response_rows(
         ResponseCompaction(services.pipeline, conversion),
         background,
         catalog,
-        count_locally,
+        counts,
     )
     limit = settings.request_body_limit
     return [

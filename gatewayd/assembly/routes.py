@@ -288,7 +288,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *messages.routes(),
         *again.streams.routes(),
         *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
-        *public_response_rows(services, streams, again),
+        *public_response_rows(services, streams, again, counts.local),
         *media_rows(services, streams),
         *batch_rows(services.batches, again.writes, body_limit=limit),
         *RuntimeRoutes(runtimes, conversion, inputs, body_limit=limit).routes(),

@@ -122,6 +122,24 @@ _SENTENCES: Final[Sequence[tuple[RefusalReason, frozenset[int], tuple[str, ...]]
 )
 """Fragments of sentences in lower case, with the statuses whose sentences are searched; 0 is a stream."""
 
+_KEY_CODES: Final = (CODES[RefusalReason.KEY] | CODES[RefusalReason.NO_CREDIT]) - {
+    "forbidden",
+    "provider_auth",
+}
+"""Codes of a 403 that rest a key; the one that says only 403 once more does not."""
+
+_KEY_WORDS: Final = re.compile(
+    r"\b(?:api|access|secret|subscription)[ _-]?(?:key|token)s?\b|\bkeys?\b.{0,60}\b(?:invalid|not valid|"
+    r"expired|revoked|disabled|blocked|permission|access)|\binvalid (?:key|token|credential)|credentials?\b"
+    r"|\b(?:un)?authenticat|\bunauthori[sz]ed\b|\b(?:have|has|lacks?|without|no) (?:the )?permissions?\b"
+    r"|\b(?:account|project|organi[sz]ation|team)\b.{0,60}\b(?:disabled|suspended|deactivated|blocked|arrears)"
+    r"|credit|\bbalance\b|\bbilling\b|\bquota\b"
+)
+_CONTENT: Final = re.compile(
+    r"\bcontent\b|\bprompt\b|usage (?:guidelines|polic)|\bpolicy\b|\bsafety\b|moderat|\bflagged\b|harmful"
+)
+"""Words of a refusal of what was asked."""
+
 _UNSURE: Final = frozenset({RefusalReason.RATE_LIMITED, RefusalReason.KEY})
 """Reasons by codes that some providers also give for an exact reason, which only the sentence tells."""
 
@@ -159,6 +177,18 @@ def classify(answer: object, sentence: str, status: int = 0) -> RefusalReason | 
     if found is not None:
         return found
     return _STATUSES.get(status)
+
+
+def names_key(answer: object, sentence: str) -> bool:
+    """Return True if a refusal with 403 says that the key is bad, or may not do this.
+
+    Any other 403 is about the request: some providers refuse content without a code, or with one of rights.
+    """
+    text = sentence[:MAX_EXAMINED_SENTENCE].lower()
+    words = frozenset(_words(answer))
+    if not CODES[RefusalReason.FILTERED].isdisjoint(words) or _CONTENT.search(text):
+        return False
+    return not _KEY_CODES.isdisjoint(words) or _KEY_WORDS.search(text) is not None
 
 
 def reason_of(code: str | None) -> RefusalReason | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from gatewayd.completions.records import Body
 from gatewayd.dialects.token_estimate import TextTokens, count_tokens, text_tokens
 from gatewayd.extras import PackageExtra, find_library
-from gatewayd.pipeline.token_counts import CountMethod, TokenCount
+from gatewayd.pipeline.local_counts import CountMethod, TokenCount
 
 DEFAULT_ENCODING: Final = "o200k_base"
 """The encoding of OpenAI's models since GPT-4o, and the one for families without a tokenizer here."""

@@ -1,12 +1,9 @@
 """Counts of the tokens of messages requests: by the provider, by a tokenizer, or estimated."""
 
-import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
@@ -21,6 +18,7 @@ from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.filters.inputs import InputFilters
+from gatewayd.pipeline.local_counts import CountMethod, LocalCounter, LocalCounts, TokenCount
 from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
 
 COUNT_SECONDS: Final = 2.0
@@ -28,25 +26,6 @@ COUNT_SECONDS: Final = 2.0
 
 MAX_REMEMBERED_COUNTS: Final = 1000
 """Maximum number of counts of providers that are remembered, over all users."""
-
-
-class CountMethod(StrEnum):
-    """Who counted."""
-
-    PROVIDER = "provider"
-    TOKENIZER = "tokenizer"
-    ESTIMATE = "estimate"
-
-
-class TokenCount(NamedTuple):
-    """A number of tokens, and how it was found."""
-
-    tokens: int
-    method: CountMethod
-
-
-LocalCounter = Callable[[Body, str], TokenCount]
-"""Counts a messages request for a family of models; runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +53,7 @@ class TokenCounts:
     ) -> None:
         self._catalog = catalog
         self._filters = filters
-        self._counter = counter
+        self.local = LocalCounts(counter)
         self._reasoning = reasoning or ReasoningKeeper(ReasoningMemory())
         self._seconds = seconds
         self._known: OrderedDict[bytes, int] = OrderedDict()
@@ -88,13 +67,13 @@ class TokenCounts:
             model, source = await self._catalog.get(model_of(body), caller.actor)
             is_plain = not await self._filters.alters_requests(model.id)
         except GatewayError:
-            return await asyncio.to_thread(self._counter, body, "")
+            return await self.local.count(body, "", caller.actor.user_id)
         if is_plain and isinstance(source, CountingSource):
             native = (await self._reasoning.restore_native(body, caller.actor.user_id, model)).body
             tokens = await self._ask({**native, "model": model.upstream_id}, model, source, caller.context)
             if tokens is not None:
                 return TokenCount(tokens, CountMethod.PROVIDER)
-        return await asyncio.to_thread(self._counter, body, model.family or model.upstream_id)
+        return await self.local.count(body, model.family or model.upstream_id, caller.actor.user_id)
 
     async def _ask(
         self, body: Body, model: Model, source: CountingSource, context: CallContext

@@ -6,7 +6,7 @@ Kimi, DashScope, Mistral and LM Studio.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -36,6 +36,13 @@ MAX_VALUES: Final = 1_000
 
 MIN_QUOTED_CHARACTERS: Final = 16
 """Number of characters at the start of a text by which a quotation is found; providers shorten them."""
+
+MAX_COMPARED_CHARACTERS: Final = 20_000
+"""Length of a text that is compared with a refusal; a longer one counts as quoted."""
+
+NEIGHBOURS: Final = 8
+MIN_NEIGHBOURS: Final = 4
+"""Number of letters on one side of a name that are compared; fewer than the smaller say nothing."""
 
 _WORD: Final = r"[`'\"\u2018\u2019\u201c\u201d]?([A-Za-z_][\w.\[\]-]{0,99})[`'\"\u2018\u2019\u201c\u201d]?"
 _QUOTED: Final = r"[`'\"\u2018\u201c]([A-Za-z_][\w.\[\]-]{0,99})[`'\"\u2019\u201d]"
@@ -105,6 +112,7 @@ WORDS: Final = frozenset({"reasoning_effort", "think"})
 
 _TOOLS_WITH_EFFORT: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[\w.-]{1,64}")
+_OTHERS: Final = re.compile(r"[^a-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _INDEX: Final = re.compile(r"\[[^\[\]]*\]")
 
@@ -136,13 +144,15 @@ def read_refusal(answer: object, text: str, body: Mapping[str, Any]) -> list[Ref
     return list(found.values())
 
 
-def quotes_caller(answer: object, text: str, body: Mapping[str, Any]) -> bool:
+def quotes_caller(answer: object, text: str, body: Mapping[str, Any], names: Collection[str] = ()) -> bool:
     """Return whether a refusal quotes a text of its caller that reads like a refusal, or may.
 
-    Such a text may name fields that the provider takes. Texts of messages and tools do not matter: a request
-    with a refused one is refused again.
+    `names` are the fields that it is taken to name: a provider may quote any part of a text, or escape it,
+    and the letters at a name stay. Such a text may name fields that the provider takes. Texts of messages and
+    tools do not matter: a request with a refused one is refused again.
     """
     sentence = _sentence_of(answer, text)
+    letters, wanted = _letters(sentence), [_letters(name) for name in names]
     stack = list(islice(values_of(body), MAX_VALUES))
     for _ in range(MAX_VALUES):
         if not stack:
@@ -152,7 +162,11 @@ def quotes_caller(answer: object, text: str, body: Mapping[str, Any]) -> bool:
             stack += [*islice(value, MAX_VALUES), *islice(value.values(), MAX_VALUES)]
         elif isinstance(value, list):
             stack += value[:MAX_VALUES]
-        elif isinstance(value, str) and value and _is_quoted(value, sentence):
+        elif (
+            isinstance(value, str)
+            and value
+            and (_is_quoted(value, sentence) or _is_quoted_in_part(value, letters, wanted))
+        ):
             return True
     return True
 
@@ -161,6 +175,29 @@ def _is_quoted(value: str, sentence: str) -> bool:
     if _PLAIN.fullmatch(value) and field_of(value) not in HARMLESS.union(LIMITS):
         return False
     return value[:MIN_QUOTED_CHARACTERS] in sentence
+
+
+def _is_quoted_in_part(value: str, letters: str, names: Sequence[str]) -> bool:
+    """Return whether the letters beside a name in a text stand beside it in a sentence, too."""
+    if len(value) > MAX_COMPARED_CHARACTERS:
+        return True
+    told = _letters(value)
+    for name in names:
+        place = told.find(name)
+        while place >= 0:
+            end = place + len(name)
+            before = told[max(0, place - NEIGHBOURS) : end]
+            behind = told[place : end + NEIGHBOURS]
+            for part in (before, behind):
+                if len(part) - len(name) >= MIN_NEIGHBOURS and part in letters:
+                    return True
+            place = told.find(name, place + 1)
+    return False
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text in lower case, whatever stands between them."""
+    return _OTHERS.sub("", text.lower())
 
 
 def _sentence_of(answer: object, text: str) -> str:

@@ -9,14 +9,14 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.completions.deltas import error_message_in
-from gatewayd.completions.refusal_reasons import RefusalReason, classify
+from gatewayd.completions.refusal_reasons import names_key
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse
 from gatewayd.upstream.sources.failures import parse_retry_after
 
 log = logging.getLogger(__name__)
 
 MAX_EXAMINED_BYTES: Final = 16 * 1024
-"""Maximum number of bytes of a refusal with 403 that tell whether it is about the content."""
+"""Maximum number of bytes of a refusal with 403 that tell whether it is about the key."""
 
 REST_SECONDS: Final = {401: 600.0, 402: 600.0, 403: 60.0, 429: 60.0}
 """Rests of a key by the status of its refusal; one of 429 is shorter if the provider says so."""
@@ -77,13 +77,13 @@ class ExaminedResponse:
         return cls(response, start)
 
     @property
-    def is_filtered(self) -> bool:
-        """Whether a filter of the provider refuses the content of the request."""
+    def is_about_key(self) -> bool:
+        """Whether the provider says that it refuses the key, not the request."""
         try:
             answer = orjson.loads(self._start)
         except orjson.JSONDecodeError:
             return False
-        return classify(answer, error_message_in(answer) or "", self.status) is RefusalReason.FILTERED
+        return names_key(answer, error_message_in(answer) or "")
 
     async def read(self, limit: int) -> bytes:
         """Return the whole body; raises TransportError."""
@@ -108,7 +108,7 @@ class KeyedClient:
     """An `UpstreamClient` that sends each request with the next key.
 
     A request that a key is refused for is sent again with another one, because the provider did nothing. A
-    refusal of the content is not about the key.
+    refusal with 403 that does not name the key is about the request.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class KeyedClient:
             response = await self._client.request(method, url, {**headers, **self._headers[key]}, body)
             if response.status == 403:
                 response = await ExaminedResponse.read_start(response)
-                if response.is_filtered:
+                if not response.is_about_key:
                     # Every key would be refused, and some providers charge for each attempt.
                     return response
             if response.status not in REST_SECONDS or not self._rest(key, response):
@@ -146,6 +146,10 @@ class KeyedClient:
         """POST a body in pieces with the next key; as it cannot be sent again, a refusal is the answer."""
         key = self._ring.take()
         response = await self._client.upload(url, {**headers, **self._headers[key]}, pieces, length)
+        if response.status == 403:
+            response = await ExaminedResponse.read_start(response)
+            if not response.is_about_key:
+                return response
         if response.status in REST_SECONDS:
             self._rest(key, response)
         return response

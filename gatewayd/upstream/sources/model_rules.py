@@ -1,6 +1,8 @@
 """Chooses the rules of each model of one provider, and changes requests to them."""
 
 import logging
+import re
+from collections import OrderedDict
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -40,8 +42,14 @@ NATIVE_FIELDS: Final = frozenset({"top_k", "safety_settings"})
 MAX_LOGGED_CHARACTERS: Final = 1_000
 """Maximum number of characters of a warning in the log; its caller gets all of it."""
 
-MAX_LOGGED_WARNINGS: Final = 2_000
-"""Maximum number of warnings that are remembered to be logged only once."""
+MAX_LOGGED_FORMS: Final = 2_000
+"""Maximum number of models and forms of warnings that are remembered; the oldest is forgotten."""
+
+MAX_LOGGED_OF_FORM: Final = 32
+"""Maximum number of warnings of one form that are logged for a model: their callers choose the values."""
+
+_VALUES: Final = re.compile(r"(?<=^left out ).+?(?=:|$)|'[^']*'|\"[^\"]*\"|\d+")
+"""What differs between warnings of one form."""
 
 
 class ModelRules:
@@ -55,7 +63,7 @@ class ModelRules:
         self._host = URL(config.base_url).host or ""
         self._converting = OF_KINDS.get(config.kind)
         self._chosen: dict[str, tuple[Model, Rules]] = {}
-        self._logged: set[tuple[str, str]] = set()
+        self._logged: OrderedDict[tuple[str, str], set[int]] = OrderedDict()
 
     def of(self, model: Model) -> Rules:
         """Return the rules of a model; raise invalid_request if its record has a bad one."""
@@ -127,12 +135,23 @@ class ModelRules:
         """Add a sentence to the warnings of a request, and to the log unless it stands there already."""
         context.warnings.append(sentence)
         sentence = sentence[:MAX_LOGGED_CHARACTERS]
-        key = (model.id, sentence)
-        if key not in self._logged and len(self._logged) < MAX_LOGGED_WARNINGS:
-            self._logged.add(key)
+        if self._is_new(sentence, model):
             log.warning(
                 "request changed: %s", sentence, extra={"source": self._config.name, "model": model.id}
             )
+
+    def _is_new(self, sentence: str, model: Model) -> bool:
+        """Return whether a warning is to be logged; one caller can use up the room of one form only."""
+        key = (model.id, _VALUES.sub("*", sentence))
+        known = self._logged.setdefault(key, set())
+        self._logged.move_to_end(key)
+        if len(self._logged) > MAX_LOGGED_FORMS:
+            self._logged.popitem(last=False)
+        number = hash(sentence)
+        if number in known or len(known) >= MAX_LOGGED_OF_FORM:
+            return False
+        known.add(number)
+        return True
 
     def _choose(self, model: Model) -> Rules:
         config, listed = self._config, model.detail.get("openai")

@@ -86,7 +86,8 @@ class RefusalMemory:
         changed = self._change(body, read_refusal(answer, text, body))
         if not changed.sentences:
             return None
-        return replace(changed, fields=()) if quotes_caller(answer, text, body) else changed
+        names = [field.name for field in changed.fields]
+        return replace(changed, fields=()) if quotes_caller(answer, text, body, names) else changed
 
     def remember(self, path: str, changed: ChangedRequest) -> None:
         """Remember the fields of a request that was accepted without them.

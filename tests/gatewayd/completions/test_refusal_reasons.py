@@ -9,6 +9,7 @@ from gatewayd.completions.refusal_reasons import (
     CODES,
     RefusalReason,
     classify,
+    names_key,
     reason_of,
     retry_delay_in,
     told_code,
@@ -122,3 +123,23 @@ def test_large_answers_are_not_searched_whole() -> None:
     answer = error("model " * 100_000 + "not found", details=details)
     assert classify(answer, answer["error"]["message"], 404) is None
     assert retry_delay_in(answer) is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence", "is_named"),
+    [
+        ({"error": {"type": "permission_error"}}, "Your API key does not have permission to use it", True),
+        ({"error": {"status": "PERMISSION_DENIED"}}, "Method doesn't allow unregistered callers", True),
+        ({}, "Key is disabled", True),
+        ({}, "The team is suspended", True),
+        ({}, "Insufficient credits", True),
+        ({"error": {"code": "forbidden"}}, "Forbidden", False),
+        ({"error": {"code": "permission_denied"}}, "Content violates usage guidelines", False),
+        ({"error": {"code": "content_filter", "type": "permission_error"}}, "no", False),
+        ({}, "monkeys have no place here", False),
+        (None, "", False),
+        ({}, "key " * 100_000, False),
+    ],
+)
+def test_a_403_is_about_the_key_only_if_it_says_so(answer: Any, sentence: str, is_named: bool) -> None:
+    assert names_key(answer, sentence) is is_named

@@ -5,7 +5,7 @@ import pytest
 from gatewayd.dialects import tokenizers
 from gatewayd.dialects.token_estimate import count_tokens, text_tokens
 from gatewayd.dialects.tokenizers import PIECE_CHARACTERS, count_locally, encoding_of, tokenizer_of
-from gatewayd.pipeline.token_counts import CountMethod
+from gatewayd.pipeline.local_counts import CountMethod
 
 BODY = {"messages": [{"role": "user", "content": "price: 1.37"}]}
 

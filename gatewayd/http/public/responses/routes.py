@@ -1,6 +1,5 @@
 """Routes that answer requests of the Responses protocol."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,9 +38,9 @@ from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialec
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.filters.inputs import RequestCaller
+from gatewayd.pipeline.local_counts import LocalCounts
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer
-from gatewayd.pipeline.token_counts import LocalCounter
 from gatewayd.resumption.records import StoredReply
 
 UPGRADE_CODE: Final = "websocket_unsupported"
@@ -57,7 +56,7 @@ class ResponseServices:
     compaction: ResponseCompaction
     background: BackgroundResponses | None
     catalog: Catalog
-    counter: LocalCounter
+    counts: LocalCounts
 
 
 class ResponseRoutes:
@@ -163,7 +162,7 @@ class ResponseRoutes:
         prepared = await services.conversion.prepare(asked, actor(request))
         model, _ = await services.catalog.get(prepared.chat.model, actor(request))
         family = model.family or model.upstream_id
-        found = await asyncio.to_thread(services.counter, countable(prepared.chat.body), family)
+        found = await services.counts.count(countable(prepared.chat.body), family, actor(request).user_id)
         return body.json_reply(
             {"object": "response.input_tokens", "input_tokens": found.tokens},
             headers={COUNT_HEADER: found.method.value},

@@ -72,7 +72,7 @@ async def test_an_upload_is_sent_with_one_key_only(exchange, fake):
 
 @pytest.mark.parametrize("status", [401, 402, 403, 429])
 async def test_a_refused_key_rests(exchange, fake, status, caplog):
-    fake.script(json_reply({"error": {"message": f"no {SECRETS[0]}"}}, status))
+    fake.script(json_reply({"error": {"message": f"API key {SECRETS[0]} is not valid"}}, status))
     with caplog.at_level(logging.WARNING):
         for _ in range(4):
             await exchange.get("/models")
@@ -108,11 +108,29 @@ async def test_other_failures_are_not_repeated(exchange, fake):
     assert used(fake) == [0]
 
 
-async def test_refused_content_is_not_sent_with_the_next_key(exchange, fake):
-    refusal = {"error": {"message": "not that", "code": "content_filter"}}
+RIGHTS = "The caller does not have permission to execute the specified operation"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"error": {"message": "not that", "code": "content_filter"}},
+        {"code": RIGHTS, "error": "Content violates usage guidelines."},
+        {"error": {"message": "Your request was flagged.", "type": "forbidden"}},
+        {"error": {"message": "not in your country", "code": 403}},
+        {"error": {"message": "say nothing of any kind"}},
+        [],
+        {},
+    ],
+)
+@pytest.mark.parametrize("is_upload", [False, True])
+async def test_refused_content_is_not_sent_with_the_next_key(exchange, fake, refusal, is_upload):
     fake.script(json_reply(refusal, 403))
-    with pytest.raises(GatewayError, match="not that"):
-        await exchange.post("/chat/completions", {"model": "m", "messages": []})
+    with pytest.raises(GatewayError):
+        if is_upload:
+            await exchange.exchange("/audio/transcriptions", Content(), CallContext("r", "u"))
+        else:
+            await exchange.post("/chat/completions", {"model": "m", "messages": []})
     for _ in range(3):
         await exchange.get("/models")
     assert used(fake) == [0, 1, 2, 0]

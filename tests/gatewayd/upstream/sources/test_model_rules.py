@@ -55,6 +55,22 @@ def test_a_warning_is_told_always_and_logged_once(
     assert [record.message for record in caplog.records] == ["request changed: left out x"]
 
 
+def test_one_caller_cannot_use_up_the_memory_of_what_was_logged(caplog: pytest.LogCaptureFixture) -> None:
+    chosen, context = rules(), CallContext("r1", "u1")
+    flood = [f"left out x{number}, y of tools: Groq does not take it" for number in range(300)]
+    flood += [f"changed effort from 'a{number}' to 'low': Groq takes no other" for number in range(300)]
+    with caplog.at_level(logging.WARNING):
+        for sentence in flood * 2:
+            chosen.warn(sentence, MODEL, context)
+        assert len(caplog.records) == 2 * model_rules.MAX_LOGGED_OF_FORM
+        caplog.clear()
+        for model in (MODEL, named("other")):
+            for _ in range(2):
+                chosen.warn("left out thinking: max_tokens leaves no room for 1024 tokens", model, context)
+    assert len(caplog.records) == 2
+    assert len(context.warnings) == len(flood) * 2 + 4
+
+
 @pytest.mark.parametrize(
     ("maker", "model", "checks"), STAND_INS, ids=lambda value: value if isinstance(value, str) else ""
 )

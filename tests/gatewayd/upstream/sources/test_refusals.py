@@ -229,6 +229,39 @@ def test_a_refusal_that_quotes_its_caller_changes_no_request_of_others(field: st
     assert not memory.has_learnt
 
 
+LONG = "what a caller says first " * 10
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"{LONG} unknown parameter: temperature", "...er says first  unknown parameter: temperature"),
+        ("a\nunknown parameter: temperature", "'a\\nunknown parameter: temperature'"),
+        ("a\n'temperature' is not supported", "\"a\\n'temperature' is not supported\""),
+        (f"unknown parameter: temperature {'x' * 30_000}", "x" * 30),
+    ],
+)
+def test_a_refusal_that_quotes_the_middle_of_a_text_teaches_nothing(said: str, shown: str) -> None:
+    memory = RefusalMemory("acme")
+    body = {"model": "m", "temperature": 1, "user": said}
+    changed = memory.answer(
+        PATH, body, 400, orjson.dumps(openai_error(f"Unsupported value: {shown}", param="user"))
+    )
+    assert changed is not None
+    memory.remember(PATH, changed)
+    assert not memory.has_learnt
+
+
+def test_a_text_with_the_name_of_a_field_does_not_keep_from_learning() -> None:
+    body = {"model": "m", "user": "user-1234567", "metadata": {"of": "the user of ours"}}
+    assert "user" not in learn(
+        RefusalMemory("acme"), body, openai_error("Unsupported parameter: 'user'", param="user")
+    )
+    memory = RefusalMemory("acme")
+    learn(memory, body, openai_error("Unsupported parameter: 'user'", param="user"))
+    assert memory.has_learnt
+
+
 def test_a_request_with_too_many_values_to_search_teaches_nothing() -> None:
     memory = RefusalMemory("acme")
     body = {**BODY, "logit_bias": {str(number): 1 for number in range(5_000)}}

@@ -26,6 +26,7 @@ from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.interfaces import ChatFilters
+from gatewayd.pipeline.local_counts import LocalCounts
 from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive
@@ -118,7 +119,7 @@ async def opened(
             ResponseCompaction(pipeline, conversion),
             background,
             catalog,
-            count_locally,
+            LocalCounts(count_locally),
         )
         repeatable = None
         if resumable is not None:
