@@ -109,6 +109,7 @@ _SENTENCES: Final[Sequence[tuple[RefusalReason, frozenset[int], tuple[str, ...]]
         (
             *("credit balance is too low", "insufficient balance", "insufficient credits"),
             *("billing hard limit", "exceeded your current quota", "account is in arrears"),
+            *("used all available credits", "have any credits yet"),
         ),
     ),
     (

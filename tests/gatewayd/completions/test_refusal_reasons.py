@@ -30,6 +30,7 @@ def error(message: str = "", **fields: Any) -> dict[str, Any]:
 
 QUOTA_DETAILS = [{"violations": [{"quotaId": "PerDay"}]}]
 DELAY_DETAILS = [*QUOTA_DETAILS, {"retryDelay": "12s"}]
+SPENT_TEAM = "has either used all available credits or reached its monthly spending limit."
 BILLING = "You exceeded your current quota, please check your plan and billing details."
 
 
@@ -75,6 +76,11 @@ BILLING = "You exceeded your current quota, please check your plan and billing d
         (429, error("insufficient balance", type="exceeded_current_quota_error"), NO_CREDIT),
         (429, error("engine busy", type="engine_overloaded_error"), OVERLOADED),
         (403, error("Insufficient credits"), NO_CREDIT),
+        # xAI has a rate limit's status and word, or that of a wrong key.
+        (429, {"code": "Some resource has been exhausted", "error": f"Your team {SPENT_TEAM}"}, NO_CREDIT),
+        (403, {"code": "permission_denied", "error": f"Your team {SPENT_TEAM}"}, NO_CREDIT),
+        (403, {"code": "permission_denied", "error": "Your team doesn't have any credits yet"}, NO_CREDIT),
+        (403, {"code": "permission_denied", "error": "Your team is blocked"}, KEY),
         (400, {"code": "Arrearage", "message": "in arrears"}, NO_CREDIT),
         (400, error(code="data_inspection_failed"), FILTERED),
         (400, {"__type": "ThrottlingException", "message": "slow"}, RATE_LIMITED),
