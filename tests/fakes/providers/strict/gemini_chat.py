@@ -5,6 +5,8 @@ import hmac
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from tests.fakes.providers.strict.base import Body, StrictRefusalError
 from tests.fakes.providers.strict.histories import CALL_MEMBERS, PLAIN_MEMBERS, only_members
 
@@ -13,10 +15,10 @@ SKIPPED = "skip_thought_signature_validator"
 
 
 def sign(call: Mapping[str, Any]) -> str:
-    """The signature of a call; any change of the call or of the signature shows."""
+    """The signature of a call, whose arguments are values; any change of the call or of it shows."""
     function = call["function"]
-    signed = f"{function['name']}:{function['arguments']}".encode()
-    return hmac.new(b"gemini", signed, hashlib.sha256).hexdigest()
+    arguments = orjson.dumps(orjson.loads(function["arguments"]), option=orjson.OPT_SORT_KEYS)
+    return hmac.new(b"gemini", function["name"].encode() + b":" + arguments, hashlib.sha256).hexdigest()
 
 
 def signed_call(call: Mapping[str, Any]) -> dict[str, Any]:

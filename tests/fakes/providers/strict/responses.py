@@ -158,7 +158,8 @@ def check_tool(tool: Mapping[str, Any], index: int) -> None:
         raise RefusedRequestError(
             f"Missing required parameter: '{where}'.", where, "missing_required_parameter"
         )
-    if tool["type"] != "function" or not tool.get("strict", True):
+    # Without a word about it the original makes the schema strict itself.
+    if tool["type"] != "function" or not tool.get("strict"):
         return
     parameters = tool["parameters"]
     if parameters.get("additionalProperties") is not False:
