@@ -45,6 +45,9 @@ PARAMS = {RefusalReason.TOO_LONG: "messages", RefusalReason.UNKNOWN_MODEL: "mode
 NAMED_REASONS = frozenset({RefusalReason.TOO_LONG, RefusalReason.NO_CREDIT, RefusalReason.FILTERED})
 """Reasons whose code the sentence contains too, because some clients search for it there."""
 
+LONGER = "the request is longer than the model's context length"
+"""What follows the code of a too long request: clients that read sentences only look for the last words."""
+
 REDACTED = "[redacted]"
 
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|gsk|xai|key|api)[-_][\w*.…-]{6,}|(?<=[Bb]earer )\S+")
@@ -271,7 +274,9 @@ def _reported(reason: RefusalReason | None, given: ReportedFailure) -> ReportedF
 
 
 def _name(reason: RefusalReason | None, reported: ReportedFailure) -> str:
-    """Return the code in the sentence; of filters the common one, for which clients search."""
+    """Return the words of the sentence for which clients search: the code, of filters the common one."""
+    if reason is RefusalReason.TOO_LONG:
+        return f"{reported.code}, {LONGER}"
     return reason.value if reason is RefusalReason.FILTERED else reported.code or ""
 
 
