@@ -32,7 +32,6 @@ TOOL_FIELD_BETAS: Final = {
     "defer_loading": ("advanced-tool-use-", "tool-search-tool-"),
     "input_examples": ("advanced-tool-use-",),
     "allowed_callers": ("advanced-tool-use-", "code-execution-"),
-    "eager_input_streaming": ("fine-grained-tool-streaming-",),
 }
 
 
