@@ -1,5 +1,6 @@
 """Migration of a database to this version's schema: one transaction per migration, one process at a time.
 
+An empty database gets the script of `initial_schema` in the place of the migrations that it holds.
 A SQLite database is copied first. A crash rolls back, so an interrupted run can be repeated. A schema that is
 only half migrated (by another tool or by hand) is refused.
 """
@@ -19,6 +20,7 @@ from tortoise.migrations.schema_generator.state_apps import StateApps
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.initial_schema import InitialSchema, read_initial_schema
 from gatewayd.storage.engine.location import APP, MIGRATIONS, DatabaseLocation
 
 COMMAND: Final = "gatewayd --migrate"
@@ -129,8 +131,10 @@ async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequenc
             copy = await database.engine.snapshot(f"before-{pending[0]}")
         if copy is not None:
             log.info("copied the database before migrating", extra={"path": str(copy)})
+    initial = read_initial_schema(package, database.location.connection, pending) if status.is_fresh else None
+    applied = await _apply_initial(database, initial) if initial else []
     state = _ModelState(package, database.engine.connection_name)
-    return [name for name in pending if await _apply(database, state, name)]
+    return [name for name in pending if name in applied or await _apply(database, state, name)]
 
 
 def _check_migratable(status: MigrationStatus) -> None:
@@ -158,20 +162,39 @@ class _ModelState:
         self._known.add(name)
 
 
+async def _apply_initial(database: Database, schema: InitialSchema) -> Sequence[str]:
+    """Make the schema and record its migrations in one transaction; nothing when a process has begun."""
+    with translate_errors("make the schema of the database"):
+        async with database.engine.migrating() as transaction:
+            recorder = await _prepare(database, transaction)
+            if await _applied(transaction):
+                return []
+            await transaction.execute_script(schema.script)
+            for name in schema.migrations:
+                await recorder.record_applied(APP, name)
+    log.info("made the schema of an empty database", extra={"migration": schema.migrations[-1]})
+    return schema.migrations
+
+
+async def _prepare(database: Database, transaction: Any) -> MigrationRecorder:
+    """Exclude other processes, and make the table of the history."""
+    await database.engine.exclude(transaction, "gatewayd migrations")
+    recorder = MigrationRecorder(transaction)
+    await recorder.ensure_schema(database.engine.schema_editor(transaction))
+    return recorder
+
+
 async def _apply(database: Database, state: _ModelState, name: str) -> bool:
     """Apply one migration and record it in one transaction; False when another process has applied it."""
     with translate_errors("migrate the database"):
         async with database.engine.migrating() as transaction:
-            await database.engine.exclude(transaction, "gatewayd migrations")
-            editor = database.engine.schema_editor(transaction)
-            recorder = MigrationRecorder(transaction)
-            await recorder.ensure_schema(editor)
+            recorder = await _prepare(database, transaction)
             before = await _applied(transaction)
             if name in before:
                 return False
             for earlier in before:
                 await state.add(earlier)
-            await state.add(name, editor)
+            await state.add(name, database.engine.schema_editor(transaction))
             await recorder.record_applied(APP, name)
     log.info("migrated", extra={"migration": name})
     return True
