@@ -3,9 +3,10 @@
 import contextlib
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, WebError, sync_playwright
 
@@ -15,6 +16,8 @@ INSECURE_HOST = "gateway.test"
 ARGUMENTS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--force-color-profile=srgb"),
+    # No renderer for each frame, and none in reserve: each takes a third of a second to start.
+    "--disable-site-isolation-trials",
     # A host name whose pages are not secure, as those of this machine's addresses are.
     f"--host-resolver-rules=MAP {INSECURE_HOST} 127.0.0.1",
 )
@@ -60,6 +63,67 @@ class Noise:
 
     def _hear_error(self, error: WebError) -> None:
         self.lines.append(f"uncaught: {error.error}")
+
+
+class ReusedContext:
+    """A context and its tab for one test after another.
+
+    The cache keeps the modules of the page, and no renderer starts anew; nothing else of a test stays.
+    """
+
+    def __init__(self, browser: Browser, base_url: str, options: Mapping[str, object]) -> None:
+        self._noise = Noise()
+        self._origin = base_url
+        self.context = new_context(browser, self._noise, base_url=base_url, **options)
+        self.tab = self.context.new_page()
+        self._size = self.tab.viewport_size
+        self._theme: Any = options.get("color_scheme", "light")
+        self._session = self.context.new_cdp_session(self.tab)
+
+    def begin(self, noise: Noise) -> None:
+        """Let a test hear what the pages write."""
+        self._noise.lines, self._noise.expected = noise.lines, noise.expected
+
+    def end(self) -> bool:
+        """Close other tabs and forget what the page stored; False when a test closed the tab."""
+        if self.tab.is_closed():
+            self.context.close()
+            return False
+        for page in self.context.pages:
+            if page is not self.tab:
+                page.close()
+        self.tab.unroute_all()
+        self.context.unroute_all()
+        if self.tab.url.startswith(self._origin):
+            self.tab.evaluate("() => sessionStorage.clear()")
+        # Off the page: what is below the mouse, when the next one opens, would look pointed at.
+        self.tab.mouse.move(-1, -1)
+        self.tab.goto("about:blank")
+        if self._size is not None and self.tab.viewport_size != self._size:
+            self.tab.set_viewport_size(self._size)
+        self.tab.emulate_media(color_scheme=self._theme)
+        self.context.clear_cookies()
+        self.context.clear_permissions()
+        self._session.send("Storage.clearDataForOrigin", {"origin": self._origin, "storageTypes": "all"})
+        return True
+
+
+class ContextPool:
+    """The reused contexts of a browser by the address of the page and their options."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._idle: dict[str, list[ReusedContext]] = {}
+
+    @contextlib.contextmanager
+    def taken(self, noise: Noise, base_url: str, **options: object) -> Iterator[ReusedContext]:
+        """Lend a context until the end of the block."""
+        idle = self._idle.setdefault(f"{base_url} {options}", [])
+        reused = idle.pop() if idle else ReusedContext(self._browser, base_url, options)
+        reused.begin(noise)
+        yield reused
+        if reused.end():
+            idle.append(reused)
 
 
 @contextlib.contextmanager

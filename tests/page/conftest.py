@@ -1,6 +1,6 @@
 """One gateway and one browser for the tests of the page; each test has a context of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from tests.page.browser import (
     PHONE,
     TIMEOUT_MS,
     ChromiumMissingError,
+    ContextPool,
     Noise,
+    ReusedContext,
     axe_source,
     new_context,
     running_browser,
@@ -26,6 +28,10 @@ from tests.page.staging import staged
 expect.set_options(timeout=TIMEOUT_MS)
 
 NewContext = Callable[..., BrowserContext]
+NewTab = Callable[..., Page]
+
+# Options of contexts that are not used again.
+OWN = {"permissions", "service_workers"}
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +49,7 @@ class BrowserKeeper:
     def __init__(self) -> None:
         self._running = ExitStack()
         self._browser: Browser | None = None
+        self._pool: ContextPool | None = None
 
     def get(self) -> Browser:
         """Return the running browser."""
@@ -50,9 +57,14 @@ class BrowserKeeper:
             self._browser = self._running.enter_context(running_browser())
         return self._browser
 
+    def pool(self) -> ContextPool:
+        """Return the contexts of the running browser."""
+        self._pool = self._pool or ContextPool(self.get())
+        return self._pool
+
     def close(self) -> None:
         """End it."""
-        self._browser = None
+        self._browser = self._pool = None
         self._running.close()
 
 
@@ -87,39 +99,72 @@ def noise() -> Iterator[Noise]:
     heard.check()
 
 
-@pytest.fixture
-def contexts(browser: Browser, site: Site, noise: Noise) -> Iterator[NewContext]:
-    """Return a function that opens a context, signed in as somebody: `contexts("user@example.com")`."""
-    opened = []
+class OpenedContexts:
+    """The contexts of a test, each signed in as somebody at the site."""
 
-    def make(email: str | None = ADMIN, **options: object) -> BrowserContext:
-        context = new_context(browser, noise, base_url=site.url, **options)
-        opened.append(context)
-        if email is not None:
-            site.sign_in(context, email)
+    def __init__(self, site: Site, noise: Noise, opened: ExitStack) -> None:
+        self._site = site
+        self._noise = noise
+        self._opened = opened
+
+    def open(self, email: str | None = ADMIN, *, is_new: bool = False, **options: object) -> BrowserContext:
+        """Return a context; `is_new` or an option of OWN gets one that no test had before."""
+        if is_new or OWN & options.keys():
+            context = new_context(KEEPER.get(), self._noise, base_url=self._site.url, **options)
+            self._opened.callback(context.close)
+        else:
+            context = self._take(options).context
+        self._sign_in(context, email)
         return context
 
-    yield make
-    for context in opened:
-        context.close()
+    def open_tab(self, email: str | None = ADMIN, **options: object) -> Page:
+        """Return a tab of a context that other tests had before, at no page yet."""
+        reused = self._take(options)
+        self._sign_in(reused.context, email)
+        return reused.tab
+
+    def _take(self, options: Mapping[str, object]) -> ReusedContext:
+        return self._opened.enter_context(KEEPER.pool().taken(self._noise, self._site.url, **options))
+
+    def _sign_in(self, context: BrowserContext, email: str | None) -> None:
+        if email is not None:
+            self._site.sign_in(context, email)
 
 
 @pytest.fixture
-def page(contexts: NewContext) -> Page:
+def opened_contexts(browser: Browser, site: Site, noise: Noise) -> Iterator[OpenedContexts]:
+    with ExitStack() as opened:
+        yield OpenedContexts(site, noise, opened)
+
+
+@pytest.fixture
+def contexts(opened_contexts: OpenedContexts) -> NewContext:
+    """Return a function that opens a context, signed in as somebody: `contexts("user@example.com")`."""
+    return opened_contexts.open
+
+
+@pytest.fixture
+def tabs(opened_contexts: OpenedContexts) -> NewTab:
+    """Return a function that opens the tab of a context of its own: `tabs("user@example.com")`."""
+    return opened_contexts.open_tab
+
+
+@pytest.fixture
+def page(tabs: NewTab) -> Page:
     """Return a tab of the administrator; `page.goto("/")` opens the page."""
-    return contexts().new_page()
+    return tabs()
 
 
 @pytest.fixture
-def user_page(contexts: NewContext) -> Page:
+def user_page(tabs: NewTab) -> Page:
     """Return a tab of the user."""
-    return contexts("user@example.com").new_page()
+    return tabs("user@example.com")
 
 
 @pytest.fixture
-def phone_page(contexts: NewContext) -> Page:
+def phone_page(tabs: NewTab) -> Page:
     """Return a tab of the administrator on a phone."""
-    return contexts(**PHONE).new_page()
+    return tabs(**PHONE)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.browser import find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 from tests.page.site import Site
 from tests.page.views import View, address_of, routes
 
@@ -34,11 +34,10 @@ FOCUSED = """() => {
 
 
 @pytest.fixture(params=routes(), ids=lambda view: view.pattern)
-def opened(request: pytest.FixtureRequest, contexts: NewContext, site: Site) -> Page:
+def opened(request: pytest.FixtureRequest, tabs: NewTab, site: Site) -> Page:
     """Return a tab with each view in turn, when it has shown what it shows first."""
     view: View = request.param
-    context = contexts(None if view.pattern == "/auth" else "admin@example.com")
-    page = context.new_page()
+    page = tabs(None if view.pattern == "/auth" else "admin@example.com")
     page.goto(address_of(view, site))
     settle(page)
     return page

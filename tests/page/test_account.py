@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.fakes.daemons.chat_site import Person
 from tests.page.browser import PHONE, Noise, find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 from tests.page.site import ADMIN, AUTHS, PASSWORD, Site
 
 NEW_PASSWORD = "staple battery horse"
@@ -29,9 +29,9 @@ def owner(site: Site) -> Person:
 
 
 @pytest.fixture
-def tab(contexts: NewContext, owner: Person) -> Page:
+def tab(tabs: NewTab, owner: Person) -> Page:
     """Return a tab of that account on its settings."""
-    page = contexts(owner.email).new_page()
+    page = tabs(owner.email)
     page.goto("/settings/account")
     page.get_by_role("heading", name="API Keys").wait_for()
     return page
@@ -137,10 +137,8 @@ def test_name_and_picture(site: Site, owner: Person, tab: Page) -> None:
     expect(profile.locator("img.avatar")).to_have_count(0)
 
 
-def test_a_new_password_ends_the_other_sessions(
-    site: Site, owner: Person, contexts: NewContext, tab: Page
-) -> None:
-    other = contexts(owner.email).new_page()
+def test_a_new_password_ends_the_other_sessions(site: Site, owner: Person, tabs: NewTab, tab: Page) -> None:
+    other = tabs(owner.email)
     other.goto("/settings/account")
     other.get_by_role("heading", name="Sessions").wait_for()
     form = section(tab, "Password")
@@ -180,8 +178,8 @@ def test_events_come_after_a_new_password(tab: Page, noise: Noise) -> None:
     expect(tab.get_by_text("Password changed. All other sessions have ended.")).to_be_visible()
 
 
-def test_sessions_are_listed_and_ended(site: Site, owner: Person, contexts: NewContext, tab: Page) -> None:
-    other = contexts(owner.email, user_agent="Mozilla/5.0 (X11; Linux) Firefox/140.0").new_page()
+def test_sessions_are_listed_and_ended(site: Site, owner: Person, tabs: NewTab, tab: Page) -> None:
+    other = tabs(owner.email, user_agent="Mozilla/5.0 (X11; Linux) Firefox/140.0")
     other.goto("/auth")
     other.evaluate("() => fetch('/api/v1/auths/signout', {method: 'POST'})")
     other.goto("/auth?redirect=/settings/account")
@@ -272,8 +270,8 @@ def test_an_account_of_a_provider_has_no_password_to_change(tab: Page) -> None:
     assert gone == []
 
 
-def test_language_and_colours_stay(contexts: NewContext, axe: str) -> None:
-    page = contexts(**PHONE).new_page()
+def test_language_and_colours_stay(tabs: NewTab, axe: str) -> None:
+    page = tabs(**PHONE)
     page.goto("/settings/interface")
     page.get_by_label("Colours").select_option("dark")
     page.get_by_label("Language").select_option("ar")
@@ -290,16 +288,15 @@ def test_language_and_colours_stay(contexts: NewContext, axe: str) -> None:
         assert find_violations(page, axe) == []
 
 
-def test_notices_of_the_browser_need_its_permission(contexts: NewContext) -> None:
-    context = contexts(ADMIN)
-    page = context.new_page()
+def test_notices_of_the_browser_need_its_permission(tabs: NewTab) -> None:
+    page = tabs(ADMIN)
     page.goto("/settings/interface")
     switch = page.get_by_role("switch", name="Tell me when an answer is ready")
     page.evaluate("() => { Notification.requestPermission = async () => 'denied'; }")
     switch.click()
     expect(page.get_by_text("The browser does not permit it.")).to_be_visible()
     expect(switch).not_to_be_checked()
-    context.grant_permissions(["notifications"])
+    page.context.grant_permissions(["notifications"])
     page.reload()
     switch.click()
     expect(switch).to_be_checked()

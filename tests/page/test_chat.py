@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.page.browser import find_violations
 from tests.page.chat_actions import answers, ask, expect_idle, open_new, question_field, stored_chat
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewContext, NewTab
 from tests.page.site import USER, Site, steps, wait_until
 
 
@@ -72,20 +72,19 @@ def test_a_reconnect_in_mid_stream_neither_loses_nor_doubles(user_page: Page, si
     expect(answers(page).locator(".prose")).to_have_text("".join(words).strip())
 
 
-def test_a_chat_opened_in_mid_stream_has_each_piece_once(contexts: NewContext, site: Site) -> None:
+def test_a_chat_opened_in_mid_stream_has_each_piece_once(tabs: NewTab, site: Site) -> None:
     words = [f"w{number} " for number in range(200)]
     told = [{"emit": {"type": "message", "data": {"content": word}}} for word in words]
     turn = site.ask("script", steps(*told[:100], {"wait": "mid"}, *told[100:], {"wait": "mid 2"}), site.admin)
-    page = contexts().new_page()
+    page = tabs()
     site.go_on("mid")
     page.goto(f"/c/{turn.chat_id}")
     expect(answers(page).locator(".prose")).to_have_text("".join(words).strip())
     site.go_on("mid 2")
 
 
-def test_two_tabs_stay_in_step(contexts: NewContext, site: Site) -> None:
-    context = contexts()
-    first, second = context.new_page(), context.new_page()
+def test_two_tabs_stay_in_step(page: Page, site: Site) -> None:
+    first, second = page, page.context.new_page()
     open_new(first, "script")
     ask(first, steps({"say": "shared words"}))
     expect_idle(first)
@@ -211,9 +210,9 @@ def test_drafts_are_kept_by_chat(page: Page, site: Site) -> None:
     expect(question_field(page)).to_have_value("another")
 
 
-def test_a_draft_is_not_for_who_comes_after(contexts: NewContext, site: Site) -> None:
-    context = contexts(site.add("drafter@example.com").email)
-    page = context.new_page()
+def test_a_draft_is_not_for_who_comes_after(tabs: NewTab, site: Site) -> None:
+    page = tabs(site.add("drafter@example.com").email)
+    context = page.context
     page.goto("/")
     question_field(page).fill("private words")
     page.goto("/overview")
@@ -386,10 +385,10 @@ def test_nothing_that_a_plugin_tells_runs(page: Page) -> None:
 # Reading ---------------------------------------------------------------------------------------------
 
 
-def test_a_shared_chat_is_shown_to_read(contexts: NewContext, site: Site) -> None:
+def test_a_shared_chat_is_shown_to_read(tabs: NewTab, site: Site) -> None:
     chat_id = stored_chat(site, 2)
     shared = site.ok("POST", f"/api/v1/chats/{chat_id}/share", {})
-    page = contexts("user@example.com").new_page()
+    page = tabs("user@example.com")
     page.goto(f"/s/{shared['share_id']}")
     expect(page.get_by_role("heading", level=1)).to_have_text("Stored")
     expect(answers(page).last).to_contain_text("answer 1")
@@ -400,8 +399,8 @@ def test_a_shared_chat_is_shown_to_read(contexts: NewContext, site: Site) -> Non
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(contexts: NewContext, site: Site, axe: str, scheme: str) -> None:
-    page = contexts(color_scheme=scheme).new_page()
+def test_axe_finds_nothing_serious(tabs: NewTab, site: Site, axe: str, scheme: str) -> None:
+    page = tabs(color_scheme=scheme)
     open_new(page, "script")
     source = {"source": {"name": "book"}, "document": ["d"], "metadata": [{"source": "book"}]}
     status = {"emit": {"type": "status", "data": {"description": "Looking", "done": True}}}

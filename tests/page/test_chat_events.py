@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.page.chat_actions import answers, ask, expect_idle, open_new
-from tests.page.conftest import NewContext
 from tests.page.site import Site, steps
 
 
@@ -226,13 +225,12 @@ def test_code_of_a_plugin_is_refused_at_once_unless_allowed(page: Page) -> None:
     assert page.evaluate("() => window.ran") is None
 
 
-def test_a_call_that_one_tab_answers_goes_away_in_the_other(contexts: NewContext) -> None:
-    context = contexts()
-    first = context.new_page()
+def test_a_call_that_one_tab_answers_goes_away_in_the_other(page: Page) -> None:
+    first = page
     open_new(first, "script")
     ask(first, steps(call("confirmation", title="Go on?", message="")))
     dialog_of(first, "Go on?").wait_for()
-    second = context.new_page()
+    second = page.context.new_page()
     second.goto(first.url)
     dialog_of(second, "Go on?").wait_for()
     first.bring_to_front()

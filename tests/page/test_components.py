@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.browser import find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewContext, NewTab
 
 GALLERY = (Path(__file__).parent / "gallery.js").read_text()
 TOAST = """async ([kind, text, label]) => {
@@ -35,10 +35,9 @@ def log(page: Page) -> list[Any]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("language", ["en", "ar"])
-def test_axe_finds_nothing_serious(contexts: NewContext, axe: str, theme: str, language: str) -> None:
-    context = contexts(color_scheme=theme)
-    page = context.new_page()
-    context.add_cookies([{"name": "language", "value": language, "url": page.request.get("/").url}])
+def test_axe_finds_nothing_serious(tabs: NewTab, axe: str, theme: str, language: str) -> None:
+    page = tabs(color_scheme=theme)
+    page.context.add_cookies([{"name": "language", "value": language, "url": page.request.get("/").url}])
     shown(page)
     page.evaluate(TOAST, ["error", "It failed", ""])
     page.evaluate(TOAST, ["success", "It is done", "Undo"])
@@ -174,7 +173,7 @@ def test_errors_say_what_to_do_and_pictures_come_from_here(gallery: Page) -> Non
 
 
 def test_notices_go_by_themselves_unless_they_offer_something(contexts: NewContext) -> None:
-    page = contexts().new_page()
+    page = contexts(is_new=True).new_page()
     page.clock.install()
     shown(page)
     page.evaluate(TOAST, ["success", "<b>Saved</b>", ""])

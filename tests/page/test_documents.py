@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.daemons.chat_site import Person
 from tests.page.browser import PHONE, find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 from tests.page.site import Site, wait_until
 
 KNOWLEDGE = "/api/v1/knowledge"
@@ -216,7 +216,7 @@ def test_the_search_shows_why_a_passage_was_found(site: Site, page: Page) -> Non
 
 
 def test_a_group_is_given_access_and_its_member_sees_the_collection(
-    site: Site, page: Page, contexts: NewContext
+    site: Site, page: Page, tabs: NewTab
 ) -> None:
     reader = site.add(f"reader{len(site.ok('GET', '/api/v1/users/all')['users'])}@example.com")
     group = site.ok("POST", "/api/v1/groups/create", {"name": "Ornithologists", "description": ""})
@@ -224,7 +224,7 @@ def test_a_group_is_given_access_and_its_member_sees_the_collection(
     name = f"Shared {group['id']}"
     collection_id = collection(site, name)
     store(site, collection_id, "heron.txt", HERON)
-    theirs = contexts(reader.email).new_page()
+    theirs = tabs(reader.email)
     theirs.goto(f"/documents/{collection_id}")
     expect(theirs.get_by_role("alert").filter(has_text="There is nothing here.")).to_be_visible()
     opened(page, site, collection_id)
@@ -264,13 +264,12 @@ def test_many_files_come_in_pages(site: Site, page: Page) -> None:
 
 
 @pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("ar", "dark")])
-def test_axe(site: Site, contexts: NewContext, axe: str, language: str, theme: str) -> None:
+def test_axe(site: Site, tabs: NewTab, axe: str, language: str, theme: str) -> None:
     collection_id = collection(site)
     store(site, collection_id, "heron.txt", HERON)
     site.ok("POST", f"{KNOWLEDGE}/{collection_id}/dirs/create", {"name": "Lakes"})
-    context = contexts(color_scheme=theme)
-    context.add_cookies([{"name": "language", "value": language, "url": site.url}])
-    page = context.new_page()
+    page = tabs(color_scheme=theme)
+    page.context.add_cookies([{"name": "language", "value": language, "url": site.url}])
     page.goto("/documents")
     expect(page.get_by_role("main").get_by_role("listitem").first).to_be_visible()
     assert find_violations(page, axe) == []
@@ -287,10 +286,10 @@ def test_axe(site: Site, contexts: NewContext, axe: str, language: str, theme: s
     assert find_violations(page, axe) == []
 
 
-def test_on_a_phone_files_are_cards(site: Site, contexts: NewContext) -> None:
+def test_on_a_phone_files_are_cards(site: Site, tabs: NewTab) -> None:
     collection_id = collection(site)
     store(site, collection_id, "a name that is long enough to fill more than one line of a phone.txt", HERON)
-    page = contexts(**PHONE).new_page()
+    page = tabs(**PHONE)
     opened(page, site, collection_id)
     expect(page.get_by_role("row").last).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -54,7 +54,7 @@ def wait_heard(page: Page, wanted: Sequence[str]) -> None:
 @pytest.fixture
 def streams(contexts: NewContext) -> tuple[BrowserContext, list[Request]]:
     """Return a browser of the user and the requests for streams that it makes."""
-    context, asked = contexts(USER), list[Request]()
+    context, asked = contexts(USER, is_new=True), list[Request]()
     context.on("request", lambda sent: asked.append(sent) if sent.url.endswith("/api/v1/events") else None)
     return context, asked
 

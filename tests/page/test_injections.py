@@ -15,7 +15,7 @@ from tests.fakes.http.loop_thread import background_loop
 from tests.fakes.providers.hostile_oidc import CLIENT, SECRET, HostileProvider, hostile_provider
 from tests.page.browser import Noise
 from tests.page.chat_actions import answers
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 from tests.page.injections import INJECTIONS, SHORT, assert_nothing_ran
 from tests.page.site import Site, opened_site, steps
 
@@ -202,20 +202,19 @@ def fields_of(texts: Sequence[str]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def guarded(contexts: NewContext, noise: Noise) -> Iterator[Page]:
+def guarded(tabs: NewTab, noise: Noise) -> Iterator[Page]:
     """Return a tab that may not load anything from outside."""
     # What embeds of the corpus try is refused by the policy of their frame, which is told in the console.
     noise.expect('Blocked a frame with origin "null"|Unsafe attempt to load URL data:|javascript.? URL')
     noise.expect("Content Security Policy|sandbox|Blocked autofocus")
-    context = contexts()
+    page = tabs()
     asked: list[str] = []
 
     def refuse(route: Route) -> None:
         asked.append(route.request.url)
         route.abort()
 
-    context.route(lambda url: ".invalid" in url, refuse)
-    page = context.new_page()
+    page.context.route(lambda url: ".invalid" in url, refuse)
     yield page
     assert asked == []
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.page.browser import Noise, find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewContext, NewTab
 from tests.page.injections import INJECTIONS, assert_nothing_ran
 from tests.page.site import Site
 from tests.page.staging import staged
@@ -276,8 +276,8 @@ def test_a_picture_of_another_host_waits_for_a_click(stage: Page) -> None:
     assert asked == [""]
 
 
-def test_wide_content_scrolls_inside_itself(contexts: NewContext) -> None:
-    page = staged(contexts(viewport={"width": 320, "height": 640}).new_page())
+def test_wide_content_scrolls_inside_itself(tabs: NewTab) -> None:
+    page = staged(tabs(viewport={"width": 320, "height": 640}))
     row = "|" + "|".join(f"a_long_cell_{index}" for index in range(20)) + "|\n"
     page.evaluate(
         "(text) => stage.whole(text)",
@@ -291,8 +291,8 @@ def test_wide_content_scrolls_inside_itself(contexts: NewContext) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious(contexts: NewContext, axe: str, theme: str) -> None:
-    page = staged(contexts(color_scheme=theme).new_page())
+def test_axe_finds_nothing_serious(tabs: NewTab, axe: str, theme: str) -> None:
+    page = staged(tabs(color_scheme=theme))
     page.evaluate("(text) => stage.whole(text, {sources: 3})", KITCHEN)
     assert find_violations(page, axe) == []
 

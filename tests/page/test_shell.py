@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.page.browser import Noise
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 
 
 def test_the_page_starts_and_links_lead_to_views(page: Page) -> None:
@@ -14,8 +14,8 @@ def test_the_page_starts_and_links_lead_to_views(page: Page) -> None:
     expect(page).to_have_url("/documents")
 
 
-def test_without_a_session_the_sign_in_is_shown(contexts: NewContext) -> None:
-    page = contexts(None).new_page()
+def test_without_a_session_the_sign_in_is_shown(tabs: NewTab) -> None:
+    page = tabs(None)
     page.goto("/documents")
     page.wait_for_url("**/auth?redirect=%2Fdocuments")
 

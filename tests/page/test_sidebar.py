@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.daemons.chat_site import Person
 from tests.page.browser import PHONE, find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 from tests.page.site import PASSWORD, Site, steps
 
 CHATS, FOLDERS = "/api/v1/chats", "/api/v1/folders"
@@ -24,8 +24,8 @@ def owner(site: Site) -> Person:
 
 
 @pytest.fixture
-def tab(contexts: NewContext, owner: Person) -> Page:
-    return contexts(owner.email).new_page()
+def tab(tabs: NewTab, owner: Person) -> Page:
+    return tabs(owner.email)
 
 
 def chat(site: Site, who: Person, title: str, text: str = "Hello", **more: Any) -> str:
@@ -161,9 +161,9 @@ def test_folders_by_drag_and_by_keyboard(site: Site, owner: Person, tab: Page) -
     expect(tab.locator(".folder-row")).to_have_count(1)
 
 
-def test_two_tabs_stay_in_step(site: Site, owner: Person, contexts: NewContext) -> None:
+def test_two_tabs_stay_in_step(site: Site, owner: Person, tabs: NewTab) -> None:
     chat_id = chat(site, owner, "Herons")
-    first, second = contexts(owner.email).new_page(), contexts(owner.email).new_page()
+    first, second = tabs(owner.email), tabs(owner.email)
     for page in (first, second):
         page.goto("/overview")
         expect(row(page, "Herons")).to_be_visible()
@@ -331,15 +331,14 @@ def test_many_chats_come_in_pages_and_few_are_in_the_document(site: Site, owner:
 
 
 @pytest.mark.parametrize(("language", "theme"), [("en", "light"), ("ar", "dark")])
-def test_axe(site: Site, owner: Person, contexts: NewContext, axe: str, language: str, theme: str) -> None:
+def test_axe(site: Site, owner: Person, tabs: NewTab, axe: str, language: str, theme: str) -> None:
     chat_id = chat(site, owner, "Herons", "Tall", favorite=True)
     chat(site, owner, "Owls")
     made = site.ok("POST", f"{FOLDERS}/", {"name": "Birds"}, owner)
     site.ok("POST", f"{FOLDERS}/{made['id']}/update/expanded", {"is_expanded": True}, owner)
     site.ok("POST", f"{CHATS}/{chat_id}/folder", {"folder_id": made["id"]}, owner)
-    context = contexts(owner.email, color_scheme=theme)
-    context.add_cookies([{"name": "language", "value": language, "url": site.url}])
-    page = context.new_page()
+    page = tabs(owner.email, color_scheme=theme)
+    page.context.add_cookies([{"name": "language", "value": language, "url": site.url}])
     page.goto("/overview")
     expect(page.locator(".chat-row > a")).to_have_count(2)
     assert find_violations(page, axe) == []
@@ -348,9 +347,9 @@ def test_axe(site: Site, owner: Person, contexts: NewContext, axe: str, language
     assert find_violations(page, axe) == []
 
 
-def test_on_a_phone_the_drawer_opens_and_closes(site: Site, owner: Person, contexts: NewContext) -> None:
+def test_on_a_phone_the_drawer_opens_and_closes(site: Site, owner: Person, tabs: NewTab) -> None:
     chat(site, owner, "Herons")
-    page = contexts(owner.email, **PHONE).new_page()
+    page = tabs(owner.email, **PHONE)
     page.goto("/documents")
     expect(row(page, "Herons")).not_to_be_visible()
     page.get_by_role("button", name="Show the sidebar").tap()

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from gatewayd.accounts.identity.records import RefusalCode
 from tests.page.browser import PHONE, find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewTab
 from tests.page.scripts import PAGE
 from tests.page.site import AUTHS, PASSWORD, USER, Site
 
@@ -20,9 +20,9 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture
-def stranger(contexts: NewContext) -> Page:
+def stranger(tabs: NewTab) -> Page:
     """Return a tab of nobody."""
-    return contexts(None).new_page()
+    return tabs(None)
 
 
 def fill(page: Page, email: str, password: str = PASSWORD) -> None:
@@ -203,8 +203,8 @@ def test_providers_are_links_and_the_only_one_is_entered_at_once(stranger: Page)
     assert gone == ["company/login?redirect=%2Fdocuments"]
 
 
-def test_who_signs_out_stays_out(contexts: NewContext, site: Site) -> None:
-    page = contexts(site.add("leaver@example.com").email).new_page()
+def test_who_signs_out_stays_out(tabs: NewTab, site: Site) -> None:
+    page = tabs(site.add("leaver@example.com").email)
     configure(page, with_providers(auto=True, company="Company"))
     page.route("**/oauth/**", lambda route: route.abort())
     page.goto("/settings/account")
@@ -213,8 +213,8 @@ def test_who_signs_out_stays_out(contexts: NewContext, site: Site) -> None:
     expect(page.get_by_role("link", name="Continue with Company")).to_be_visible()
 
 
-def test_nothing_stays_for_who_comes_after(contexts: NewContext, site: Site) -> None:
-    page = contexts(site.add("before@example.com").email).new_page()
+def test_nothing_stays_for_who_comes_after(tabs: NewTab, site: Site) -> None:
+    page = tabs(site.add("before@example.com").email)
     page.goto("/settings/account")
     page.get_by_role("heading", name="Sessions").wait_for()
     page.evaluate(
@@ -299,7 +299,7 @@ def test_the_first_account_is_the_administrator(stranger: Page, axe: str) -> Non
     expect(alert(stranger)).to_have_text("The gateway has no administrator yet.")
 
 
-def test_an_invitation_is_accepted_once(stranger: Page, contexts: NewContext, site: Site, axe: str) -> None:
+def test_an_invitation_is_accepted_once(stranger: Page, tabs: NewTab, site: Site, axe: str) -> None:
     made = site.ok("POST", f"{AUTHS}/invitations", {"email": "invited@example.com"})
     path = made["url"].removeprefix(site.url)
     stranger.goto(path)
@@ -312,7 +312,7 @@ def test_an_invitation_is_accepted_once(stranger: Page, contexts: NewContext, si
     stranger.keyboard.press("Enter")
     expect(stranger.get_by_role("heading", name="You are invited to Example Gateway")).to_be_visible()
     assert find_violations(stranger, axe) == []
-    other = contexts("user@example.com").new_page()
+    other = tabs("user@example.com")
     other.goto(path)
     expect(other.get_by_text("You are signed in as User (user@example.com).")).to_be_visible()
     other.get_by_role("button", name="Stay signed in as User").click()
@@ -326,11 +326,11 @@ def test_an_invitation_is_accepted_once(stranger: Page, contexts: NewContext, si
     expect(other.get_by_role("button", name="Create my account")).to_have_count(0)
 
 
-def test_a_sign_in_link_works_once_and_asks_first(contexts: NewContext, site: Site) -> None:
+def test_a_sign_in_link_works_once_and_asks_first(tabs: NewTab, site: Site) -> None:
     site.add("linked@example.com")
     made = json.loads(site.daemon.run_ctl("-o", "json", "user", "sign-in-link", "linked@example.com").stdout)
     address = f"/auth#{made['address'].partition('#')[2]}"
-    page = contexts(USER).new_page()
+    page = tabs(USER)
     page.goto("/documents")
     page.get_by_role("heading", level=1).wait_for(state="attached")
     page.goto(address)
@@ -346,8 +346,8 @@ def test_a_sign_in_link_works_once_and_asks_first(contexts: NewContext, site: Si
     expect(alert(page)).to_contain_text("This link does not work")
 
 
-def test_right_to_left_and_phones(contexts: NewContext, axe: str) -> None:
-    page = contexts(None, locale="ar", **PHONE).new_page()
+def test_right_to_left_and_phones(tabs: NewTab, axe: str) -> None:
+    page = tabs(None, locale="ar", **PHONE)
     page.goto("/auth")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Example Gateway")
     assert page.evaluate("() => document.documentElement.dir") == "rtl"

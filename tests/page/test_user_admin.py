@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.fakes.daemons.chat_site import Person
 from tests.page.browser import find_violations
-from tests.page.conftest import NewContext
+from tests.page.conftest import NewContext, NewTab
 from tests.page.site import AUTHS, PASSWORD, Site
 
 GROUPS, USERS = "/api/v1/groups", "/api/v1/users"
@@ -66,9 +66,9 @@ def test_accounts_are_found_sorted_and_changed(site: Site, page: Page, person: P
 
 
 def test_an_account_is_deactivated_and_deleted(
-    site: Site, page: Page, person: Person, contexts: NewContext, axe: str
+    site: Site, page: Page, person: Person, tabs: NewTab, axe: str
 ) -> None:
-    theirs = contexts(person.email).new_page()
+    theirs = tabs(person.email)
     theirs.goto("/settings/account")
     theirs.get_by_role("heading", name="Sessions").wait_for()
     site.ok("POST", f"{AUTHS}/api_keys", {"name": "laptop <b>"}, person)
