@@ -35,6 +35,7 @@ from gatewayctl.commands import (
     users,
 )
 from gatewayctl.commands.plugins import functions, tools
+from gatewayctl.commands.upkeep import audit
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
@@ -64,6 +65,7 @@ app.add_typer(tool_servers.noun, name="tool-server")
 app.add_typer(service.noun, name="service")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(database.noun, name="database")
+app.add_typer(audit.noun, name="audit")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)

@@ -41,6 +41,9 @@ FLUSH_SECONDS: Final = 5.0
 MEMORY_CHECK_SECONDS: Final = 10.0
 PRUNE_INTERVAL_SECONDS: Final = 3600.0
 CERTIFICATE_INTERVAL_SECONDS: Final = 30.0
+CHECKPOINT_SECONDS: Final = 900.0
+"""Interval of the checkpoints of the audit log: an end that is cut off later than that is noticed."""
+
 STOP_SECONDS: Final = 1.0
 """Time for clients to receive the end of an event stream or of an aborted answer."""
 
@@ -188,6 +191,9 @@ class Daemon:
         if self._certificate is not None:
             tasks.spawn("certificate", _every(CERTIFICATE_INTERVAL_SECONDS, self._certificate.look))
         tasks.spawn("documents", gateway.services.documents.start())
+        audit = gateway.services.audit.keeper
+        tasks.spawn("audit checkpoints", _every(CHECKPOINT_SECONDS, audit.mark))
+        tasks.spawn("old audit rows", _every(PRUNE_INTERVAL_SECONDS, audit.prune))
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval
         if interval is not None:
@@ -272,6 +278,10 @@ class Daemon:
             log.warning(
                 "last-used times are lost: %s", full_message(error) or "the database did not answer in time"
             )
+        try:
+            await gateway.services.audit.close(WRITE_SECONDS)
+        except GatewayError as error:
+            log.error("the end of the audit log is lost: %s", error.full_message)
         log.info("stopped")
 
 

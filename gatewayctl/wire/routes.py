@@ -26,6 +26,7 @@ from gatewayctl.wire import (
     users,
 )
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
+from gatewayctl.wire.upkeep import audit
 
 
 def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoint[NoBody, ReplyType]:
@@ -415,6 +416,21 @@ REVOKE_TOOL_SERVER: Final = _write(
     models.Holders,
     tool_servers.ToolServerWritten,
     "Revoke a right on a tool server",
+)
+
+# Audit log.
+LIST_AUDIT: Final = _get(
+    "/v1/audit",
+    audit.AuditRowList,
+    "List rows of the audit log",
+    *("who", "action", "target", "since", "until", "after", "limit", "newest"),
+)
+VERIFY_AUDIT: Final = _post(
+    "/v1/audit/verify",
+    audit.AuditVerification,
+    audit.AuditVerdict,
+    "Verify the chain of the audit log",
+    slow=True,
 )
 
 ENDPOINTS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Endpoint))

@@ -15,6 +15,7 @@ from gatewayd.assembly.accounts import (
     make_stores,
     signing_secret,
 )
+from gatewayd.assembly.audit import open_audit
 from gatewayd.assembly.batches import make_batch_requests, open_batches
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
@@ -135,6 +136,7 @@ async def open_services(
         tasks=tasks,
         database=database,
         database_check=DatabaseCheck(database),
+        audit=await open_audit(settings, database, tasks),
         health=HealthMonitor(ping, tasks, database.location.server),
         sources=sources,
         accounts=accounts,
@@ -212,6 +214,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.answering.runs.configure(run_options(settings))
     services.resumption.configure(settings)
     services.limits.configure(settings)
+    services.audit.configure(settings)
     await services.extensions.registry.reload()
     services.identity.configure(settings)
     services.provisioning.configure(settings)

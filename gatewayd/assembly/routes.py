@@ -7,6 +7,7 @@ from functools import partial
 
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
+from gatewayd.assembly.audit import control_audit_rows
 from gatewayd.assembly.batches import batch_rows, control_batch_rows
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import DocumentServices
@@ -128,6 +129,7 @@ def make_public(
         rates=make_rates(settings),
         room=services.room,
         observation=services.monitoring.observation(),
+        trail=services.audit.trail,
     )
 
 
@@ -365,6 +367,7 @@ def make_control(services: GatewayServices) -> Application:
         body_limit=services.settings.request_body_limit,
         rates=make_rates(services.settings),
         room=DescriptorBudget(control_descriptor_limits()),
+        trail=services.audit.trail,
     )
 
 
@@ -415,6 +418,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         ).routes(),
         *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
+        *control_audit_rows(services.audit),
         *control_chat.ControlChatRoutes(
             services.pipeline,
             services.catalog,

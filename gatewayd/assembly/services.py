@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.audit import AuditServices
 from gatewayd.assembly.batches import BatchServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
@@ -36,6 +37,7 @@ class GatewayServices:
     tasks: TaskRegistry
     database: Database
     database_check: DatabaseCheck
+    audit: AuditServices
     health: HealthMonitor
     sources: ConfiguredSources
     accounts: AccountServices

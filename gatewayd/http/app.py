@@ -4,6 +4,8 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
+from gatewayd.audit.trail import AuditTrail
+from gatewayd.http.audit import AUDIT_TRAIL
 from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, public_descriptor_limits
 from gatewayd.http.connections.minimum_rate import RATES, MinimumRates
 from gatewayd.http.connections.request_heads import defer_100_continue, send_100_continue
@@ -24,17 +26,19 @@ def build_application(
     rates: MinimumRates | None = None,
     room: DescriptorBudget | None = None,
     observation: RequestObservation | None = None,
+    trail: AuditTrail | None = None,
 ) -> web.Application:
     """Return an application that serves each row with and without a trailing slash, and HEAD beside GET.
 
     `rates` are the minimum rates of peers, `room` is the descriptor budget of the connections.
-    `observation` sees every request.
+    `observation` sees every request, `trail` takes the rows of the audit log.
     """
-    around = [] if observation is None else [observation.middleware]
     app = web.Application(client_max_size=body_limit, middlewares=[*around, edge.middleware])
     app[TRACES] = TracebackLimiter()
     app[RATES] = rates or MinimumRates()
     app[DESCRIPTOR_BUDGET] = DescriptorBudget(public_descriptor_limits()) if room is None else room
+    if trail is not None:
+        app[AUDIT_TRAIL] = trail
     for row in rows:
         handler = edge.wrap(row)
         add_route(app, row, handler)

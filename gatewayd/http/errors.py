@@ -13,6 +13,7 @@ from gatewayd.completions.refusal_reasons import HOPELESS, RefusalReason, reason
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.audit import AUDITED_REFUSALS, audit_refusal
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED, client_fields
 from gatewayd.http.responses.fast_response import ChunkedReply
 from gatewayd.http.responses.provider_headers import error_headers
@@ -244,6 +245,8 @@ async def guard(
     # The traceback refers to the request and its body, which only the garbage collector would free.
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     request[FAILURE] = failure
+    if failure.kind in AUDITED_REFUSALS and dialect is not RouteDialect.SCIM:
+        audit_refusal(request, route, failure)
     status = status_of(failure, dialect)
     if failure.kind is not ErrorKind.INTERNAL:
         fields = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}

@@ -20,7 +20,15 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.access_revocation import AccessRevocation
-from gatewayd.http.audit import audit_change, is_audited, is_noted
+from gatewayd.http.audit import (
+    AUDIT_TICKET,
+    AUDITED_REFUSALS,
+    REFUSED_CREDENTIAL,
+    audit_change,
+    is_audited,
+    is_noted,
+    wait_for_rows,
+)
 from gatewayd.http.body import check_media_type
 from gatewayd.http.connections.admission import IDENTITY_PROVIDER, RequestAdmission, is_within, take_place
 from gatewayd.http.connections.request_uses import RequestUse
@@ -173,6 +181,8 @@ class PublicEdge:
                 is_audited(route, request, actor) if is_answered else is_noted(request)
             ):
                 audit_change(route, request, actor)
+        if AUDIT_TICKET in request:
+            await wait_for_rows(request)
         return reply
 
     def _run_handler(
@@ -202,7 +212,7 @@ class PublicEdge:
             self._provisioning.note(route, request, CLIENT_CLOSED_STATUS)
             raise
         self._provisioning.note(route, request, reply.status)
-        return reply
+        return await guard(_after_rows(request, reply), RouteDialect.SCIM, request, "-")
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
         credential = self._ticket_credential(request) if route.tickets else None
@@ -224,7 +234,10 @@ class PublicEdge:
                 ErrorKind.FORBIDDEN,
             }:
                 return None
+            request[REFUSED_CREDENTIAL] = error.kind in AUDITED_REFUSALS
             raise
+        # A refusal by the access policy names the account.
+        request[ACTOR] = actor
         check_access(route.access, actor)
         request[CREDENTIAL] = credential
         return actor
@@ -444,6 +457,11 @@ def _add_headers(reply: web.StreamResponse, headers: Mapping[str, str]) -> None:
 
 async def _no_content() -> web.StreamResponse:
     return web.Response(status=204)
+
+
+async def _after_rows(request: web.Request, reply: web.StreamResponse) -> web.StreamResponse:
+    await wait_for_rows(request)
+    return reply
 
 
 async def _refuse(error: GatewayError) -> web.StreamResponse:

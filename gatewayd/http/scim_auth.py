@@ -7,8 +7,16 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from gatewayd import ids
+from gatewayd.audit.records import AuditActor, AuditActorKind, AuditEntry, AuditResult
 from gatewayd.errors import ErrorKind, GatewayError, shorten
-from gatewayd.http.audit import MAX_VALUE_CHARACTERS, audit_log, shorten_value
+from gatewayd.http.audit import (
+    AUDITED_REFUSALS,
+    MAX_VALUE_CHARACTERS,
+    READ_METHODS,
+    audit_log,
+    shorten_value,
+    write_entry,
+)
 from gatewayd.http.context import FAILURE, REQUEST_ID, SITE, client_address
 from gatewayd.http.routes import Route
 from gatewayd.scim.filters.list_query import PARAMETERS
@@ -16,6 +24,7 @@ from gatewayd.scim.records import PublicSite, Resource
 from gatewayd.scim.renderer import ROOT
 from gatewayd.scim.request_log import LoggedRequest, ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
+from gatewayd.scim.tokens.rotation import fingerprint
 
 MAX_IDS_SHOWN: Final = 3
 MAX_ID_CHARACTERS: Final = 64
@@ -37,6 +46,8 @@ class AuditRecord:
 
 
 AUDIT_RECORD: web.RequestKey[AuditRecord] = web.RequestKey("audit_record", AuditRecord)
+# The fingerprint of the client's token.
+TOKEN_MARK: web.RequestKey[str] = web.RequestKey("token_mark", str)
 
 
 class ScimAuthenticator:
@@ -62,8 +73,10 @@ class ScimAuthenticator:
 
     def check(self, request: web.Request) -> None:
         """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
-        self._tokens.check(token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, []))))
+        token = token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, [])))
+        self._tokens.check(token)
         request[AUDIT_RECORD] = AuditRecord()
+        request[TOKEN_MARK] = fingerprint(token)
         if self._site.address:
             request[SITE] = self._site.address
 
@@ -92,11 +105,24 @@ class ScimAuthenticator:
             "members": audited.changes,
             "skipped": summarise_ids(audited.skipped),
         }
-        audit_log.info(
-            "%s",
-            f"scim: {route.summary.lower()}",
-            extra={name: value for name, value in fields.items() if value},
+        line = {name: value for name, value in fields.items() if value}
+        action = f"scim: {route.summary.lower()}"
+        if request.method in READ_METHODS and (failure is None or failure.kind not in AUDITED_REFUSALS):
+            audit_log.info("%s", action, extra=line)
+            return
+        kind = AuditActorKind.SCIM if is_in else AuditActorKind.ANONYMOUS
+        entry = AuditEntry(
+            action,
+            AuditActor(kind, str(fields["by"]) if is_in else "", request.get(TOKEN_MARK, "")),
+            address,
+            str(fields["target"]),
+            before=changed_attributes(audited.before, audited.after),
+            after={**changed_attributes(audited.after, audited.before), **members_of(audited)},
+            request_id=request_id,
+            result=AuditResult.REFUSED if failure is not None else AuditResult.DONE,
+            detail=detail,
         )
+        write_entry(request, entry, line)
 
 
 def token_of(authorization: str) -> str:
@@ -130,6 +156,12 @@ def changed_attributes(one: Mapping[str, Any] | None, other: Mapping[str, Any] |
         for name, value in (one or {}).items()
         if name not in other or other[name] != value
     }
+
+
+def members_of(audited: AuditRecord) -> dict[str, Any]:
+    """Return the changes of members, and the ids that no user has, as values of a row."""
+    found = {"members": audited.changes, "skipped": summarise_ids(audited.skipped)}
+    return {name: value for name, value in found.items() if value}
 
 
 def summarise_ids(user_ids: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gatewayd.settings import types
+from gatewayd.settings.audit import AuditFields
 from gatewayd.settings.connections import ConnectionFields
 from gatewayd.settings.directory import DirectoryFields
 from gatewayd.settings.fields import (
@@ -66,6 +67,7 @@ class ConfiguredRuntime:
 
 class Settings(
     ListenerFields,
+    AuditFields,
     ConnectionFields,
     DirectoryFields,
     MetricsFields,

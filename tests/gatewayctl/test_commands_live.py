@@ -133,6 +133,16 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("service uninstall --prefix {image} --yes -o {f}"),
         Step("service uninstall --prefix {image} -o {f}", 2),
     ],
+    "audit": [
+        Step("audit tail -n 5"),
+        Step("audit tail -n 0", 2),
+        Step("audit search --who root --since 1h"),
+        Step("audit search --since never", 2),
+        Step("audit export --since 1h"),
+        Step("audit export --until never", 2),
+        Step("audit verify"),
+        Step("audit verify --checkpoints /dev/null", 2),
+    ],
     "database": [Step("database check"), Step("database check --timeout 0", 2)],
     "chat": [
         Step("chat m hello"),

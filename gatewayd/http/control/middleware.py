@@ -8,9 +8,10 @@ from aiohttp.typedefs import Middleware
 from gatewayctl.wire.base import HEADER, VERSION
 from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.audit import wait_for_rows
 from gatewayd.http.connections.admission import count, count_work
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
-from gatewayd.http.control.peer import PEER, PeerRules
+from gatewayd.http.control.peer import PEER, PeerRules, read_peer
 from gatewayd.http.errors import guard
 from gatewayd.http.middleware import SANE_REQUEST_ID, is_cancellable, standard_headers
 from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
@@ -59,7 +60,8 @@ class ControlEdge:
         return around
 
     async def _admitted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        request[PEER] = self._peers.admit(request)
+        request[PEER] = read_peer(request)
+        self._peers.admit(request)
         for name in BROWSER_HEADERS:
             if name in request.headers:
                 raise GatewayError(
@@ -81,13 +83,17 @@ class ControlEdge:
 async def _counted(route: Route, request: web.Request) -> web.StreamResponse:
     """Await the handler of a row; its descriptors count without an account."""
     count(request, route.use)
-    return await route.handler(request)
+    reply = await route.handler(request)
+    await wait_for_rows(request)
+    return reply
 
 
 async def _finished(route: Route, request: web.Request) -> web.StreamResponse:
     """Await a handler as `_counted` does, also after its client has left."""
     done = count_work(request, route.use)
     try:
-        return await route.handler(request)
+        reply = await route.handler(request)
     finally:
         done()
+    await wait_for_rows(request)
+    return reply

@@ -42,7 +42,7 @@ class SettingRoutes:
         before = self._describe(checked)
         async with self._writes.block(request, "setting set", " ".join(checked)) as dry_run:
             await self._runtime.set(checked, author(request))
-            note_change(request, "settings", checked)
+            note_change(request, "settings", checked, {name: each.value for name, each in before.items()})
         after = {
             name: replace(value, value=checked[name], origin="stored")
             if self._runtime.may_set(name)
@@ -58,7 +58,12 @@ class SettingRoutes:
         origins = {name: self._runtime.configured_origin(name) for name in before}
         async with self._writes.block(request, "setting reset", " ".join(before)) as dry_run:
             await self._runtime.reset(list(before))
-            note_change(request, "settings", {name: value.configured for name, value in before.items()})
+            note_change(
+                request,
+                "settings",
+                {name: value.configured for name, value in before.items()},
+                {name: value.value for name, value in before.items()},
+            )
         after = {
             name: replace(value, value=value.configured, origin=origins[name])
             for name, value in before.items()

@@ -1,6 +1,5 @@
 """Transactions of writes on the control socket, with dry runs and audit lines."""
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -10,15 +9,13 @@ from aiohttp import web
 
 from gatewayctl.wire.base import Reply
 from gatewayd.errors import invalid
-from gatewayd.http.audit import noted_change
+from gatewayd.http.audit import write_change
 from gatewayd.http.body import json_reply, large_reply
 from gatewayd.http.context import request_id
 from gatewayd.http.control.peer import PEER
 from gatewayd.transactions import Transactor
 
 MAX_PAGE_SIZE: Final = 1000
-
-audit_log = logging.getLogger("gatewayd.audit")
 
 
 class WriteTransactions:
@@ -48,7 +45,7 @@ class WriteTransactions:
 def audit(request: web.Request, action: str, target: str) -> None:
     """Write the audit line of a change: the peer, the action, the target and the noted values."""
     fields = {"by": request[PEER].name, "target": target, "request_id": request_id(request)}
-    audit_log.info("%s", action, extra={**fields, **noted_change(request)})
+    write_change(request, action, target, fields)
 
 
 def author(request: web.Request) -> str:

@@ -32,6 +32,7 @@ from gatewayd.http.control.accounts.scim_tokens import ScimTokenRoutes
 from gatewayd.http.control.accounts.sessions import ControlSessionRoutes
 from gatewayd.http.control.accounts.setup import SetupRoutes
 from gatewayd.http.control.accounts.users import ControlUserRoutes
+from gatewayd.http.control.audit import ControlAuditRoutes
 from gatewayd.http.control.chat import ControlChatRoutes
 from gatewayd.http.control.database import ControlDatabaseRoutes
 from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
@@ -71,6 +72,7 @@ from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.directory import MemoryDirectory
 from tests.fakes.accounts.services import Accounts
+from tests.fakes.daemons.control_audit import AuditHouse, make_audit
 from tests.fakes.daemons.control_chats import LiveServices
 from tests.fakes.daemons.control_plugins import PluginHouse, make_house
 from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
@@ -137,6 +139,7 @@ class Control:
     live: LiveServices
     plugins: PluginHouse
     streams: ResumableStreams
+    audit: AuditHouse
     activity: ScimRequestLog = field(default_factory=ScimRequestLog)
     limits: LimitBench = field(default_factory=LimitBench)
     check: FakeCheck = field(default_factory=FakeCheck)
@@ -210,6 +213,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         ).routes(),
         *ControlMetricsRoutes(render_metrics).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
+        *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),
         *ControlChatRoutes(
             pipeline,
             control.catalog,
@@ -268,7 +272,8 @@ async def control_socket(
     pipeline = Pipeline(control.catalog, NoFilters(), attachments(documents), NoTools())
     owner = os.geteuid() if owner_uid is None else owner_uid
     edge = ControlEdge(PeerRules("", owner), tasks)
-    app = build_application(edge, rows(control, pipeline), body_limit=1024 * 1024)
+    app = build_application(edge, rows(control, pipeline), body_limit=1024 * 1024, trail=control.audit.trail)
+    tasks.spawn("audit log", control.audit.trail.run())
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
     await documents.spaces.open()
@@ -309,6 +314,7 @@ def make_control(folder: Path, tasks: TaskRegistry) -> Control:
         LiveServices(documents.accounts),
         make_house(folder),
         ResumableStreams(MemoryStreams(), tasks, CountingLimiter()),
+        make_audit(folder),
     )
 
 

@@ -85,7 +85,8 @@ class ControlGroupRoutes:
         async with self._writes.block(request, "group change", request.match_info["ref"]) as dry_run:
             before = await self._groups.resolve(request.match_info["ref"])
             group = await self._groups.change(before.id, change)
-            note_change(request, before.name, wanted.model_dump())
+            replaced = {"name": before.name, "description": before.description}
+            note_change(request, before.name, wanted.model_dump(), replaced)
             row = await self._row(group)
         return render_write(row, _outcome(group != before), dry_run=dry_run)
 
@@ -95,7 +96,7 @@ class ControlGroupRoutes:
             group = await self._groups.resolve(request.match_info["ref"])
             row = await self._row(group)
             await self._groups.remove(group.id)
-            note_change(request, group.name)
+            note_change(request, group.name, before={"permissions": group.permissions})
         return render_write(row, Outcome.REMOVED, dry_run=dry_run)
 
     async def members(self, request: web.Request) -> web.StreamResponse:

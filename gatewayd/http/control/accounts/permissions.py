@@ -63,7 +63,7 @@ class ControlPermissionRoutes:
             before = self._permissions.defaults()
             after = trees.overlay(before, partial)
             after = await self._permissions.set_defaults(after, author(request))
-            note_change(request, DEFAULTS, wanted.values)
+            note_change(request, DEFAULTS, wanted.values, _named(before))
         return self._written(before, after, list(wanted.values), dry_run=dry_run)
 
     async def reset(self, request: web.Request) -> web.StreamResponse:
@@ -79,7 +79,7 @@ class ControlPermissionRoutes:
                 for section, leaves in (named or initial).items()
             }
             after = await self._permissions.set_defaults(trees.overlay(before, chosen), author(request))
-            note_change(request, DEFAULTS, _named(chosen))
+            note_change(request, DEFAULTS, _named(chosen), _named(before))
         return self._written(before, after, wanted.names, dry_run=dry_run)
 
     async def explain(self, request: web.Request) -> web.StreamResponse:
@@ -100,7 +100,7 @@ class ControlPermissionRoutes:
             for section, leaves in partial.items():
                 merged[section] = {**merged.get(section, {}), **leaves}
             group = await self._groups.change(before.id, GroupChange(permissions=merged))
-            note_change(request, group.name, _named(partial))
+            note_change(request, group.name, _named(partial), _named(before.permissions))
         return _group_written(before, group, names, dry_run=dry_run)
 
     async def _strip_group(

@@ -14,7 +14,7 @@ from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.records import NewUser, Role, User, UserChange
 from gatewayd.accounts.users import Users
 from gatewayd.errors import ErrorKind, GatewayError, invalid
-from gatewayd.http.audit import note_change
+from gatewayd.http.audit import audited_user, note_change
 from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.transactions import WriteTransactions, control_reply, find_count, timestamp
@@ -72,7 +72,9 @@ class ControlUserRoutes:
         async with self._writes.block(request, "user ensure", wanted.email) as dry_run:
             existing = await self._find(wanted.email)
             user, outcome = await self._users.ensure(_new_user(wanted, wanted.password, existing=existing))
-            note_change(request, user.email, _audited(user))
+            note_change(
+                request, user.email, _audited(user), None if existing is None else audited_user(existing)
+            )
             return await self._written(user, Outcome(outcome.value), dry_run=dry_run)
 
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -84,7 +86,7 @@ class ControlUserRoutes:
         async with self._writes.block(request, "user change", request.match_info["ref"]) as dry_run:
             before = await self._users.resolve(request.match_info["ref"])
             user = await self._users.change(before.id, UserChange(**fields), None)
-            note_change(request, before.email, fields)
+            note_change(request, before.email, fields, audited_user(before))
             outcome = Outcome.UNCHANGED if user == before else Outcome.CHANGED
             return await self._written(user, outcome, dry_run=dry_run)
 
@@ -94,7 +96,7 @@ class ControlUserRoutes:
             user = await self._users.resolve(request.match_info["ref"])
             body = await self._written(user, Outcome.REMOVED, dry_run=dry_run)
             await self._users.remove(user.id, None)
-            note_change(request, user.email)
+            note_change(request, user.email, before=audited_user(user))
             return body
 
     async def password(self, request: web.Request) -> web.StreamResponse:

@@ -112,7 +112,7 @@ class CollectionRoutes:
             )
             collection = await self._collections.change(actor, before.id, change)
             values = {"id": collection.id, "description": wanted.description}
-            note_grants(request, collection.name, collection.grants, **values)
+            note_grants(request, collection.name, collection.grants, before.grants, **values)
         outcome = Outcome.UNCHANGED if collection == before else Outcome.CHANGED
         return await self._written(collection, outcome, dry_run=dry_run)
 

@@ -73,7 +73,7 @@ class PluginAccessRoutes:
             elif after != before:
                 plugin = await self._plugins.set_grants(actor, family, plugin.id, after)
         if not dry_run:
-            note_grants(request, plugin.id, after)
+            note_grants(request, plugin.id, after, before)
             audit(request, f"{family.value} {action}", plugin.id)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
         return control_reply(await self._views.written(plugin, outcome, dry_run=dry_run))

@@ -99,8 +99,9 @@ class AdminRoutes:
         The header X-Gateway-Warning lists allowed endpoints that match no route.
         """
         values = self._runtime.known(await read_object(request))
+        before = {name: self._runtime.describe(name).value for name in values}
         await self._runtime.set(values, by=actor(request).user_id)
-        note_change(request, "settings", values)
+        note_change(request, "settings", values, before)
         warnings = warnings_for(self._runtime.text("API_KEYS_ALLOWED_ENDPOINTS"))
         return json_reply(self._body(), headers=warning_headers(warnings))
 
@@ -119,7 +120,8 @@ class AdminRoutes:
         form = await read_model(request, ResetBody)
         before = [self._runtime.describe(name) for name in dict.fromkeys(form.names)]
         await self._runtime.reset([value.name for value in before])
-        note_change(request, "settings", {value.name: value.configured for value in before})
+        after = {value.name: value.configured for value in before}
+        note_change(request, "settings", after, {value.name: value.value for value in before})
         return json_reply(self._body())
 
     def _render(self, value: RuntimeValue) -> dict[str, Any]:

@@ -179,8 +179,14 @@ class GroupRoutes:
         form = await read_model(request, GroupChangeBody)
         permissions = None if form.permissions is None else known_leaves(form.permissions)
         change = GroupChange(form.name, form.description, permissions, form.data)
-        group = await self._groups.change(_id(request), change)
-        note_change(request, group.name, {"name": form.name, "permissions": permissions})
+        before = await self._groups.get(_id(request))
+        group = await self._groups.change(before.id, change)
+        note_change(
+            request,
+            group.name,
+            {"name": form.name, "permissions": permissions},
+            {"name": before.name, "permissions": before.permissions},
+        )
         return json_reply(await self._render(group))
 
     @answers(accounts.group)
@@ -202,7 +208,7 @@ class GroupRoutes:
         """Answer true; 404 for an unknown id."""
         group = await self._groups.get(_id(request))
         await self._groups.remove(group.id)
-        note_change(request, group.name)
+        note_change(request, group.name, before={"permissions": group.permissions})
         return json_reply(data=True)
 
     async def _show_members(self, request: web.Request, values: Mapping[str, Any]) -> web.StreamResponse:

@@ -71,7 +71,7 @@ class PermissionRoutes:
         tree = known_leaves(await read_object(request))
         before = self._permissions.defaults()
         after = await self._permissions.set_defaults(tree, by=actor(request).user_id)
-        note_change(request, "default permissions", differences(before, after))
+        note_change(request, "default permissions", differences(before, after), differences(after, before))
         return json_reply(after)
 
     @answers(accounts.permissions)

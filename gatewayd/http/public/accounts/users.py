@@ -14,7 +14,7 @@ from gatewayd.accounts.serializers import render_groups
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.texts import email_key
 from gatewayd.accounts.users import Users
-from gatewayd.http.audit import note_change
+from gatewayd.http.audit import audited_user, note_change
 from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.confirmation import check_confirmed
@@ -171,8 +171,9 @@ class UserRoutes:
     async def change_role(self, request: web.Request) -> web.StreamResponse:
         """`{"id", "role"}` -> User."""
         form = await read_model(request, RoleBody)
+        before = audited_user(await self._users.get(form.id))
         user = await self._users.change_as_shown(form.id, UserChange(role=form.role), actor(request))
-        note_change(request, user.email, {"role": form.role})
+        note_change(request, user.email, {"role": form.role}, before)
         return json_reply(render_whole_user(user))
 
     @answers(accounts.shown_user)
@@ -225,10 +226,11 @@ class UserRoutes:
             # Clients send an empty password to keep the current one.
             password=form.password or None,
         )
+        before = audited_user(await self._users.get(request.match_info["id"]))
         user = await self._users.change_as_shown(request.match_info["id"], change, caller)
         is_set = True if form.password else None
         values = form.model_dump(include={"role", "name", "email", "active"})
-        note_change(request, user.email, {**values, "password_is_set": is_set})
+        note_change(request, user.email, {**values, "password_is_set": is_set}, before)
         return json_reply(render_whole_user(user))
 
     @answers(TRUE)
@@ -236,7 +238,7 @@ class UserRoutes:
         """Answer true; 403 for the primary administrator and the caller itself, 404 for an unknown id."""
         user = await self._users.get(request.match_info["id"])
         await self._users.remove(user.id, actor(request))
-        note_change(request, user.email)
+        note_change(request, user.email, before=audited_user(user))
         return json_reply(data=True)
 
     async def _change_own(self, request: web.Request, change: UserChange) -> User:

@@ -187,7 +187,7 @@ class PublicModelRoutes:
         """Switch a model on or off for non-administrators and answer its record."""
         record = self._record(request.query.get("id", ""))
         changed = await self._catalog.switch(record.id, active=not record.is_active)
-        note_change(request, changed.id, {"is_active": changed.is_active})
+        note_change(request, changed.id, {"is_active": changed.is_active}, {"is_active": record.is_active})
         return body.json_reply(render_record(changed))
 
     @answers(TRUE)

@@ -1,0 +1,1 @@
+"""Commands that watch over the gateway and mend it: audit, doctor, gc."""
