@@ -33,6 +33,7 @@ def build_application(
     `rates` are the minimum rates of peers, `room` is the descriptor budget of the connections.
     `observation` sees every request, `trail` takes the rows of the audit log.
     """
+    around = [] if observation is None else [observation.middleware]
     app = web.Application(client_max_size=body_limit, middlewares=[*around, edge.middleware])
     app[TRACES] = TracebackLimiter()
     app[RATES] = rates or MinimumRates()
