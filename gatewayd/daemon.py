@@ -229,6 +229,8 @@ class Daemon:
     async def _apply(self, gateway: Gateway) -> None:
         """Validate the new configuration and apply its reloadable settings, or change nothing."""
         self._notifier.reloading()
+        # Also if the configuration is refused: logrotate(8) has renamed the file.
+        gateway.services.monitoring.access_log.reopen()
         try:
             fresh = self._invocation.load()
             names = changed_settings(self._settings, fresh)

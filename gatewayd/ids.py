@@ -35,6 +35,11 @@ def retention_clock(clock: Clock = now, elapsed: Callable[[], float] = since_boo
     return lambda: min(clock(), durations())
 
 
+def timestamp() -> float:
+    """Return the current time in epoch seconds with fractions, for lines of logs."""
+    return time.time()  # noqa: TID251 - this is the clock's home
+
+
 def now_us() -> int:
     """Return the current time in whole microseconds since the epoch, to distinguish changes."""
     return time.time_ns() // 1000  # noqa: TID251 - this is the clock's home

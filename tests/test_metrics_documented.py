@@ -3,6 +3,8 @@
 import json
 import re
 
+from gatewayd.measurement.request_notes import RequestNotes, ServedRequest
+from gatewayd.observe import access_log
 from gatewayd.observe.metrics import calls
 from gatewayd.observe.metrics.exposition import MAX_AGE_SECONDS, WAIT_SECONDS
 from gatewayd.observe.metrics.families import FAMILIES, PROCESS_FAMILIES, MetricFamily
@@ -29,6 +31,20 @@ def test_the_page_names_the_metrics_of_the_process_and_the_figures() -> None:
     assert f"The first {calls.MAX_MODELS} models" in words
     assert f"it waits at most {WAIT_SECONDS:g} s" in words
     assert f"older than {MAX_AGE_SECONDS:g} s" in words
+
+
+def test_the_page_has_the_fields_and_figures_of_the_access_log() -> None:
+    section = PAGE.partition(".Sh ACCESS LOG\n")[2].partition("\n.Sh ")[0]
+    notes = RequestNotes(0.0)
+    notes.model, notes.provider, notes.first_seconds = "m", "p", 1.0
+    line = access_log.render_json(
+        0.0, ServedRequest("r", "c", "GET", "/", 200, 1, 1.0, "u", "", "k", notes), "u"
+    )
+    named = {name for row in re.findall(r"(?m)^\.It Li (.*)$", section) for name in row.split(" , ")}
+    assert named == set(json.loads(line)) - {"time", "level", "logger", "message"}
+    assert f"{access_log.MAX_QUEUED_REQUESTS} requests wait" in section
+    assert f"batches of {access_log.BATCH_SECONDS:g} s" in section
+    assert f"at most {access_log.MAX_VALUE_CHARACTERS} characters" in section
 
 
 def known_names() -> frozenset[str]:

@@ -22,7 +22,7 @@ from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.limits import open_limits
 from gatewayd.assembly.media_routes import reranker_sources
-from gatewayd.assembly.metrics.services import make_monitoring
+from gatewayd.assembly.metrics.services import open_monitoring
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
@@ -156,7 +156,7 @@ async def open_services(
             settings, signing_secret(settings).encode(), tasks, room, accounts.changes
         ),
         limits=await open_limits(settings, catalog, live, tasks, stack),
-        monitoring=make_monitoring(settings),
+        monitoring=open_monitoring(settings, catalog.meter, stack),
     )
     await open_sources(services, stack)
     return services
@@ -205,6 +205,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     """
     provider_configs(settings)
     services = gateway.services
+    services.monitoring.configure(settings)
     services.accounts.runtime.configure(configured_values(settings))
     services.accounts.permissions.configure(configured_permissions(settings))
     services.settings = settings

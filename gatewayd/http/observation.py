@@ -5,7 +5,7 @@ too. It does no I/O and takes a few microseconds at most.
 """
 
 import time
-from contextvars import Token
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
@@ -45,6 +45,15 @@ class RequestTallies(Protocol):
         ...
 
 
+class RequestHead(Protocol):
+    """The head of a request."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, whose names are read in any case."""
+        ...
+
+
 class RequestWatcher(Protocol):
     """Sees requests with their facts: the access log, and the tracer."""
 
@@ -53,8 +62,8 @@ class RequestWatcher(Protocol):
         """Whether it wants any request."""
         ...
 
-    def begun(self, notes: RequestNotes, traceparent: str | None) -> None:
-        """Note the beginning of a request; `traceparent` is the header of the client."""
+    def begun(self, notes: RequestNotes, request: RequestHead) -> None:
+        """Note the beginning of a request."""
         ...
 
     def served(self, served: ServedRequest) -> None:
@@ -90,7 +99,8 @@ class RequestObservation:
             began = time.perf_counter()
             row = self._rows.get((request.match_info.handler, request.method)) or self._row_of(request)
             self._tallies.in_flight += 1
-            notes = self._begin(request) if self._watchers else None
+            watching = [watcher for watcher in self._watchers if watcher.is_on]
+            notes = begin(request, watching) if watching else None
             token = None if notes is None else CURRENT_NOTES.set(notes)
             status = CLIENT_CLOSED_STATUS
             reply: web.StreamResponse | None = None
@@ -102,31 +112,25 @@ class RequestObservation:
                 self._tallies.in_flight -= 1
                 seconds = time.perf_counter() - began
                 row[1].finished(status, seconds)
-                if token is not None and notes is not None:
-                    self._end(request, served_request(request, row[0], reply, status, seconds, notes), token)
+                if notes is not None and token is not None:
+                    # All requests of a connection run in one context.
+                    CURRENT_NOTES.reset(token)
+                    served = served_request(request, row[0], reply, status, seconds, notes)
+                    for watcher in watching:
+                        watcher.served(served)
 
         return observe
 
     def _row_of(self, request: web.Request) -> tuple[str, RequestTally]:
         return self._unrouted.get(request.method) or self._unrouted[OTHER_METHOD]
 
-    def _begin(self, request: web.Request) -> RequestNotes | None:
-        """Return the notes of a request, None if no watcher wants it."""
-        if not any(watcher.is_on for watcher in self._watchers):
-            return None
-        notes = RequestNotes(time.monotonic())
-        given = request.headers.get("traceparent")
-        for watcher in self._watchers:
-            if watcher.is_on:
-                watcher.begun(notes, given)
-        return notes
 
-    def _end(self, request: web.Request, served: ServedRequest, token: Token[RequestNotes | None]) -> None:
-        # All requests of a connection run in one context.
-        CURRENT_NOTES.reset(token)
-        for watcher in self._watchers:
-            if watcher.is_on:
-                watcher.served(served)
+def begin(request: web.Request, watching: Sequence[RequestWatcher]) -> RequestNotes:
+    """Return the notes of a request, which the watchers have seen."""
+    notes = RequestNotes(time.monotonic())
+    for watcher in watching:
+        watcher.begun(notes, request)
+    return notes
 
 
 def served_request(
@@ -139,20 +143,22 @@ def served_request(
 ) -> ServedRequest:
     """Return the facts of an ended request."""
     actor = request.get(ACTOR)
-    user = None if actor is None else actor.user
+    user_id = email = key = ""
+    if actor is not None:
+        user_id, email, key = actor.user.id, actor.user.email, actor.key_prefix
     method = request.method
     return ServedRequest(
-        request_id=request.get(REQUEST_ID, ""),
-        client=client_address(request),
-        method=method if method in METHODS else OTHER_METHOD,
-        route=route,
-        status=status,
-        size=answer_size(request, reply),
-        seconds=seconds,
-        user_id="" if user is None else user.id,
-        email="" if user is None else user.email,
-        key="" if actor is None else actor.key_prefix,
-        notes=notes,
+        request.get(REQUEST_ID, ""),
+        client_address(request),
+        method if method in METHODS else OTHER_METHOD,
+        route,
+        status,
+        answer_size(request, reply),
+        seconds,
+        user_id,
+        email,
+        key,
+        notes,
     )
 
 

@@ -100,6 +100,7 @@ class CallMeter:
             raise
         except GatewayError as error:
             outcome = CallOutcome.FAILED if error.kind in FAILURE_KINDS else CallOutcome.REFUSED
+            call.error_kind = error.kind.value
             raise
         finally:
             if outcome is not None:

@@ -83,7 +83,8 @@ class MeteredCall:
     `attempts` counts the sources that were asked, `retries` the requests that were sent again to the same
     source. A call that `holds_calls`, of a function model that asks models of the gateway, has no tokens of
     its own. `usage` is None in flight; `is_estimated` marks one that no provider told. `cost` is in
-    nano-dollars, None for an unknown price. `characters` is the length of the texts of a stream that have
+    nano-dollars, None for an unknown price. `error_kind` is the kind of the error that ended it, "" for none,
+    and for an answer that broke off. `characters` is the length of the texts of a stream that have
     come, `body` the request for estimates, dropped at the end. `admissions` are those that admitted the call,
     and `reservation` belongs to them.
     """
@@ -108,6 +109,7 @@ class MeteredCall:
     retries: int = 0
     holds_calls: bool = False
     outcome: CallOutcome | None = None
+    error_kind: str = ""
     cost: int | None = None
     characters: int = 0
     body: Mapping[str, Any] | None = None

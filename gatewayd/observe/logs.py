@@ -58,7 +58,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as lines without a final newline."""
-        fields = "".join(f" {_key(name)}={_format_value(value)}" for name, value in fields_of(record).items())
+        fields = "".join(f" {_key(name)}={format_value(value)}" for name, value in fields_of(record).items())
         message = _message(record)
         lines = [
             f"{record.name}: {quote(message) if _AMBIGUOUS_MESSAGE.search(message) else message}{fields}"
@@ -237,7 +237,8 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
     }
 
 
-def _format_value(value: object) -> str:
+def format_value(value: object) -> str:
+    """Return the value of a field of a line, in quotes if it could be read in another way."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return quote(text) if _AMBIGUOUS_VALUE.search(text) else text
 

@@ -1,10 +1,12 @@
-"""Settings of monitoring: who may read the metrics."""
+"""Settings of monitoring: who may read the metrics, and the access log."""
+
+from typing import Annotated, Literal
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from gatewayd.settings import types
-from gatewayd.settings.fields import MONITORING, reload, setting
+from gatewayd.settings.fields import LOGGING, MONITORING, reload, setting
 
 
 class MetricsFields(BaseSettings):
@@ -20,4 +22,19 @@ class MetricsFields(BaseSettings):
         reload(MONITORING),
         (),
         "Networks that may read GET /metrics, with metrics_token if both are set.",
+    )
+    access_log: Annotated[Literal["off", "text", "json"], types.ExpectedValue('"off", "text" or "json"')] = (
+        setting(
+            reload(LOGGING),
+            "off",
+            "Format of the access log, which has one line for each request; off writes none.",
+        )
+    )
+    access_log_path: types.OptionalFile = setting(
+        reload(LOGGING),
+        None,
+        "File of the access log, which a reload opens anew; standard error when empty.",
+    )
+    access_log_user: Annotated[Literal["id", "email"], types.ExpectedValue('"id" or "email"')] = setting(
+        reload(LOGGING), "id", "Whether lines of the access log name a user by their id or e-mail address."
     )

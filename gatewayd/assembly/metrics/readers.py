@@ -1,6 +1,7 @@
 """What each service tells at a scrape of the metrics, in the order of gatewayd-operations(7), METRICS."""
 
 import asyncio
+import logging
 import platform
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,10 +11,12 @@ from gatewayd import __version__
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.indexes import find_cache_state
+from gatewayd.assembly.metrics.services import MonitoringServices
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.catalog.service import Catalog
 from gatewayd.extract.pool import ExtractorPool
 from gatewayd.observe.health import HealthMonitor
+from gatewayd.observe.journal import JournalHandler
 from gatewayd.observe.metrics import families
 from gatewayd.observe.metrics.exposition import MetricExposition, SlowReadings
 from gatewayd.observe.metrics.readings import MetricReading, Reader, SlowReader, cells, distributions, value
@@ -63,6 +66,7 @@ def make_readers(services: GatewayServices) -> Sequence[Reader]:
         lambda: _index(services.documents),
         lambda: _connections(services.database),
         lambda: _loop(services.health),
+        lambda: _lost_lines(services.monitoring),
     ]
 
 
@@ -133,6 +137,12 @@ def _loop(health: HealthMonitor) -> Readings:
     yield MetricReading(families.LOOP_LAG, (), health.loop.lag)
     yield value(families.LOOP_STALLS, stalls)
     yield value(families.LOOP_LONGEST, longest)
+
+
+def _lost_lines(monitoring: MonitoringServices) -> Readings:
+    yield value(families.LOG_DROPPED, monitoring.access_log.lost, "access")
+    handlers = [each for each in logging.getLogger().handlers if isinstance(each, JournalHandler)]
+    yield from (value(families.LOG_DROPPED, each.journal.lost, "journal") for each in handlers[:1])
 
 
 async def _database(health: HealthMonitor, database: Database) -> Sequence[MetricReading]:

@@ -1,8 +1,9 @@
-"""Counts of calls of models."""
+"""Counts of calls of models; a `metering.interfaces.CallObserver`."""
 
-from typing import Final, Protocol
+from typing import Final
 
 from gatewayd.measurement.cells import OTHER, CounterCell, HistogramCell, counters, histograms
+from gatewayd.metering.records import CallOutcome, MeteredCall
 from gatewayd.observe.metrics.families import FIRST_TOKEN_BOUNDS, HTTP_BOUNDS
 
 MAX_MODELS: Final = 200
@@ -12,35 +13,8 @@ MAX_LABEL_CHARACTERS: Final = 128
 TOKEN_TYPES: Final = ("prompt", "completion", "cached", "cache_written", "reasoning")
 
 
-ANSWERED: Final = "answered"
-"""Outcome of a call that came to its end."""
-
-
-class CallTokens(Protocol):
-    """Tokens of one call."""
-
-    prompt: int
-    cached: int
-    cache_written: int
-    completion: int
-    reasoning: int
-
-
-class ModelCall(Protocol):
-    """One call of a model; times are monotonic seconds, 0.0 for one that has not come."""
-
-    source: str
-    model: str
-    endpoint: str
-    is_stream: bool
-    began: float
-    first_at: float
-    ended_at: float
-    outcome: str | None
-    usage: CallTokens | None
-    attempts: int
-    retries: int
-    error_kind: str
+CUT_KIND: Final = "cut"
+"""Kind of the error of an answer that broke off."""
 
 
 class LabelLimit:
@@ -94,15 +68,15 @@ class CallMetrics:
         self._providers = LabelLimit(max_models)
         self._tallies: dict[tuple[str, str], CallTally] = {}
 
-    def begun(self, call: ModelCall) -> None:
+    def begun(self, call: MeteredCall) -> None:
         """Count a call in flight."""
         self.in_flight += 1
         self.streams += call.is_stream
 
-    def first(self, call: ModelCall) -> None:
+    def first(self, call: MeteredCall) -> None:
         """Do nothing: the end of the call tells when its first part came."""
 
-    def finished(self, call: ModelCall) -> None:
+    def finished(self, call: MeteredCall) -> None:
         """Count an ended call."""
         self.in_flight -= 1
         self.streams -= call.is_stream
@@ -124,16 +98,17 @@ class CallMetrics:
                 written.value += usage.cache_written
             if usage.reasoning:
                 reasoning.value += usage.reasoning
-        if outcome != ANSWERED or call.attempts + call.retries > 1:
+        if outcome is not CallOutcome.ANSWERED or call.attempts + call.retries > 1:
             self._count_troubles(call)
 
-    def _count_troubles(self, call: ModelCall) -> None:
+    def _count_troubles(self, call: MeteredCall) -> None:
         provider = self._providers.of(call.source)
         again = max(0, call.attempts - 1) + call.retries
         if again:
             self.retries.at(provider).value += again
-        if call.error_kind:
-            self.errors.at(provider, call.error_kind).value += 1
+        kind = call.error_kind or (CUT_KIND if call.outcome is CallOutcome.CUT else "")
+        if kind:
+            self.errors.at(provider, kind).value += 1
 
     def _tally(self, source: str, model: str) -> CallTally:
         """Return the tally of a provider and model; models over the limit share one."""
@@ -147,7 +122,7 @@ class CallMetrics:
             )
         return tally
 
-    def _outcome(self, tally: CallTally, call: ModelCall, key: tuple[str, str]) -> CounterCell:
+    def _outcome(self, tally: CallTally, call: MeteredCall, key: tuple[str, str]) -> CounterCell:
         provider, model = self._providers.of(call.source), self._models.of(call.model)
         cell = tally.outcomes[key] = self.calls.at(provider, model, *key)
         return cell

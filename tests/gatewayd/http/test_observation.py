@@ -6,7 +6,7 @@ from typing import Any
 from aiohttp import ClientError, web
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.observation import RequestObservation
+from gatewayd.http.observation import RequestHead, RequestObservation
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 from gatewayd.observe.metrics.requests import RequestMetrics
@@ -22,8 +22,8 @@ class Watcher:
         self.seen: list[ServedRequest] = []
         self.parents: list[str | None] = []
 
-    def begun(self, notes: RequestNotes, traceparent: str | None) -> None:
-        self.parents.append(traceparent)
+    def begun(self, notes: RequestNotes, request: RequestHead) -> None:
+        self.parents.append(request.headers.get("traceparent"))
 
     def served(self, served: ServedRequest) -> None:
         self.seen.append(served)
