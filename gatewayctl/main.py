@@ -21,7 +21,6 @@ from gatewayctl.commands import (
     invitations,
     keys,
     limits,
-    metrics,
     models,
     permissions,
     scim,
@@ -34,6 +33,7 @@ from gatewayctl.commands import (
     tool_servers,
     users,
 )
+from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
 from gatewayctl.commands.upkeep import audit
 from gatewayctl.failures import CommandError
@@ -65,6 +65,7 @@ app.add_typer(tool_servers.noun, name="tool-server")
 app.add_typer(service.noun, name="service")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(database.noun, name="database")
+app.add_typer(logs.noun, name="log")
 app.add_typer(audit.noun, name="audit")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")

@@ -248,6 +248,7 @@ class Daemon:
                 log.warning("%s", warning)
         self._settings = fresh
         start_logging(fresh, self._invocation.environ)
+        gateway.services.monitoring.levels.apply()
         for name in waiting:
             log.warning("changed setting needs a restart", extra={"setting": name})
         log.info("reloaded", extra={"changed": ", ".join(names) or "nothing"})

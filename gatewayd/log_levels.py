@@ -1,7 +1,7 @@
 """Log levels of libraries, in the gateway and in plugin processes."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 # While the database server is down, the pool would log a traceback every second.
 _LIBRARY_LEVELS = {"asyncpg.pool": logging.ERROR}
@@ -19,9 +19,18 @@ class LibraryDebug(logging.Filter):
         self._level = level
         self._own = logging.Filter("gatewayd")
         self._named = [logging.Filter(name) for name in debug_loggers]
+        self._changed: list[tuple[logging.Filter, int]] = []
+
+    def change(self, levels: Mapping[str, int]) -> None:
+        """Use these levels for the named loggers and those below; the longest name that fits counts."""
+        names = sorted(levels, key=len, reverse=True)
+        self._changed = [(logging.Filter(name), levels[name]) for name in names]
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the record is written."""
+        for changed, least in self._changed:
+            if changed.filter(record):
+                return record.levelno >= least
         if any(named.filter(record) for named in self._named):
             return True
         minimum = (

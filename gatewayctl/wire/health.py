@@ -1,8 +1,8 @@
-"""The state of the daemon on the wire."""
+"""The state of the daemon, and the levels of its loggers, on the wire."""
 
 from pydantic import Field
 
-from gatewayctl.wire.base import Reply
+from gatewayctl.wire.base import Reply, Request
 
 
 class SourceState(Reply):
@@ -52,3 +52,24 @@ class Health(Reply):
     stalls: int = 0
     longest_stall_ms: int = 0
     database_problem: str | None = None
+
+
+class LoggerLevel(Reply):
+    """The level of a logger; `changed` until the daemon ends or the level is set to `default`."""
+
+    logger: str
+    level: str
+    changed: bool = False
+
+
+class LoggerLevels(Reply):
+    """Levels, by name of the logger."""
+
+    levels: list[LoggerLevel]
+
+
+class LevelChange(Request):
+    """A logger and its level: debug, info, warning, error, critical, or default for that of the settings."""
+
+    logger: str = Field(max_length=1000)
+    level: str = Field(max_length=100)

@@ -58,6 +58,10 @@ RUN_SETUP: Final = _write(
     "POST", "/v1/setup", setup.Setup, setup.SetupReply, "Create the first administrator"
 )
 GET_HEALTH: Final = _get("/v1/health", health.Health, "Show the daemon's state")
+LIST_LOG_LEVELS: Final = _get("/v1/log-levels", health.LoggerLevels, "List levels of loggers")
+SET_LOG_LEVEL: Final = _post(
+    "/v1/log-levels", health.LevelChange, health.LoggerLevel, "Set the level of a logger"
+)
 READ_METRICS: Final = _get("/v1/metrics", ForeignReply, "Show the metrics")
 CHECK_DATABASE: Final = _post(
     "/v1/database/check", database.DatabaseCheck, database.DatabaseState, "Check the database", slow=True

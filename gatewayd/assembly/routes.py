@@ -33,6 +33,7 @@ from gatewayd.http.connections.request_uses import ConcurrencyBounds, Concurrenc
 from gatewayd.http.control import chat as control_chat
 from gatewayd.http.control import database as control_database
 from gatewayd.http.control import health as control_health
+from gatewayd.http.control import logs as control_logs
 from gatewayd.http.control import metrics as control_metrics
 from gatewayd.http.control import settings as control_settings
 from gatewayd.http.control.accounts import groups as control_groups
@@ -416,6 +417,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_health.ControlHealthRoutes(
             services.health, services.catalog, __version__, _workings(services.documents)
         ).routes(),
+        *control_logs.ControlLogRoutes(services.monitoring.levels).routes(),
         *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_audit_rows(services.audit),

@@ -125,6 +125,13 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("setup --email x@example.org --name X", 6),
         Step("setup --email x@example.org", 2),
     ],
+    "log": [
+        Step("log level"),
+        Step("log level gatewayd.http debug"),
+        Step("log level gatewayd.http default"),
+        Step("log level gatewayd.http loud", 1),
+        Step("log level gatewayd.http", 2),
+    ],
     "metrics": [Step("metrics"), Step("metrics --bogus", 2)],
     "health": [Step("health"), Step("health --bogus", 2)],
     "service": [

@@ -8,6 +8,7 @@ from gatewayd.http.public.metrics import MetricsAccess
 from gatewayd.metering.meter import CallMeter
 from gatewayd.observe.access_log import AccessFormat, AccessLog, AccessOptions
 from gatewayd.observe.call_notes import CallNotes
+from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.observe.metrics.calls import CallMetrics
 from gatewayd.observe.metrics.requests import RequestMetrics
 from gatewayd.settings import Settings
@@ -15,11 +16,12 @@ from gatewayd.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class MonitoringServices:
-    """What counts requests and calls of models, and the access log."""
+    """What counts requests and calls of models, the access log, and levels of loggers."""
 
     requests: RequestMetrics
     calls: CallMetrics
     access_log: AccessLog
+    levels: LevelChanges
 
     def observation(self) -> RequestObservation:
         """Return the observation of the public application."""
@@ -32,7 +34,7 @@ class MonitoringServices:
 
 def open_monitoring(settings: Settings, meter: CallMeter, stack: AsyncExitStack) -> MonitoringServices:
     """Return the services; from now on they observe the calls of the meter."""
-    services = MonitoringServices(RequestMetrics(), CallMetrics(), AccessLog())
+    services = MonitoringServices(RequestMetrics(), CallMetrics(), AccessLog(), LevelChanges())
     meter.observers += [services.calls, CallNotes()]
     services.configure(settings)
     stack.callback(services.access_log.close)

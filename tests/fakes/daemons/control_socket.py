@@ -45,6 +45,7 @@ from gatewayd.http.control.documents.serializers import DocumentViews
 from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.limits import ControlLimitRoutes
+from gatewayd.http.control.logs import ControlLogRoutes
 from gatewayd.http.control.metrics import ControlMetricsRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
@@ -62,6 +63,7 @@ from gatewayd.knowledge.full_text import FullTextReader
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
+from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
@@ -211,6 +213,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             DaemonFacts("full", "hnsw", lambda: (0.9621, 1111), lambda: control.vector_cache),
             accounts.clock,
         ).routes(),
+        *ControlLogRoutes(LevelChanges()).routes(),
         *ControlMetricsRoutes(render_metrics).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),

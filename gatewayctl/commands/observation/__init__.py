@@ -1,0 +1,1 @@
+"""What the daemon shows of itself: its metrics and its log."""
