@@ -7,9 +7,9 @@ comparisons. The docstring of a row becomes the comment of its table: plain word
 from typing import Any
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
+from gatewayd.storage.tables.row_model import RowModel
 
 # Case folding makes at most three characters of one.
 KEY_LENGTH = 3 * 255
@@ -20,7 +20,7 @@ PROVIDER_LENGTH = 128
 FOREIGN_ID_LENGTH = 512
 
 
-class UserRow(Model):
+class UserRow(RowModel):
     """One account. Keys are those of what is shown, empty when nothing is shown."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -63,7 +63,7 @@ class UserRow(Model):
         indexes = (("id", "display_name_key"), ("display_name_key", "id"))
 
 
-class UserEmailRow(Model):
+class UserEmailRow(RowModel):
     """One shown address of a user, to look it up by."""
 
     id = fields.BigIntField(primary_key=True)
@@ -76,7 +76,7 @@ class UserEmailRow(Model):
         table = "user_emails"
 
 
-class UserExternalIdRow(Model):
+class UserExternalIdRow(RowModel):
     """What a provider calls a user."""
 
     id = fields.BigIntField(primary_key=True)
@@ -89,7 +89,7 @@ class UserExternalIdRow(Model):
         unique_together = (("provider", "external_id"), ("user", "provider"))
 
 
-class UserSubjectRow(Model):
+class UserSubjectRow(RowModel):
     """The OAuth subject that a user is to a provider."""
 
     id = fields.BigIntField(primary_key=True)
@@ -102,7 +102,7 @@ class UserSubjectRow(Model):
         unique_together = (("provider", "subject"), ("user", "provider"))
 
 
-class UserIdentityRow(Model):
+class UserIdentityRow(RowModel):
     """One link of a user to a person at a provider, with encrypted tokens."""
 
     id = fields.BigIntField(primary_key=True)
@@ -124,7 +124,7 @@ class UserIdentityRow(Model):
         unique_together = (("issuer", "subject"), ("user", "provider"))
 
 
-class UsedValueRow(Model):
+class UsedValueRow(RowModel):
     """One value that may be used once, digested: the state of a sign-in, the id of a logout token."""
 
     digest = NameColumn(max_length=64, primary_key=True)
@@ -134,7 +134,7 @@ class UsedValueRow(Model):
         table = "used_values"
 
 
-class GroupRow(Model):
+class GroupRow(RowModel):
     """One group, whose name_key is the name folded to one case."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -154,7 +154,7 @@ class GroupRow(Model):
         table = "groups"
 
 
-class GroupExternalIdRow(Model):
+class GroupExternalIdRow(RowModel):
     """What a provider calls a group."""
 
     id = fields.BigIntField(primary_key=True)
@@ -167,7 +167,7 @@ class GroupExternalIdRow(Model):
         unique_together = (("provider", "external_id"), ("group", "provider"))
 
 
-class MembershipRow(Model):
+class MembershipRow(RowModel):
     """One user in one group, once for each source that put it there, which may have named the user."""
 
     id = fields.BigIntField(primary_key=True)
@@ -183,7 +183,7 @@ class MembershipRow(Model):
         indexes = (("user_id", "group_id"),)
 
 
-class ApiKeyRow(Model):
+class ApiKeyRow(RowModel):
     """One API key, without its value."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -201,7 +201,7 @@ class ApiKeyRow(Model):
         unique_together = (("user", "name_key"),)
 
 
-class RevocationRow(Model):
+class RevocationRow(RowModel):
     """One session token that was ended before its time."""
 
     jti = NameColumn(max_length=64, primary_key=True)
@@ -212,7 +212,7 @@ class RevocationRow(Model):
         table = "revoked_tokens"
 
 
-class SessionRow(Model):
+class SessionRow(RowModel):
     """One sign-in, by the id of its token."""
 
     jti = NameColumn(max_length=64, primary_key=True)
@@ -233,7 +233,7 @@ class SessionRow(Model):
         indexes = (("provider", "provider_session"),)
 
 
-class OneTimeLinkRow(Model):
+class OneTimeLinkRow(RowModel):
     """One invitation or sign-in link, without its token. It is deleted when it is used."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -251,7 +251,7 @@ class OneTimeLinkRow(Model):
         table = "one_time_links"
 
 
-class ResponseIdRow(Model):
+class ResponseIdRow(RowModel):
     """One id of a provider, digested, and the user who received it first."""
 
     digest = NameColumn(max_length=64, primary_key=True)
@@ -264,7 +264,7 @@ class ResponseIdRow(Model):
         indexes = (("user_id", "created_at"),)
 
 
-class ValueRow(Model):
+class ValueRow(RowModel):
     """One stored JSON value by name."""
 
     name = NameColumn(max_length=255, primary_key=True)
@@ -276,7 +276,7 @@ class ValueRow(Model):
         table = "stored_values"
 
 
-class ModelRow(Model):
+class ModelRow(RowModel):
     """What an administrator keeps about a model."""
 
     id = NameColumn(max_length=256, primary_key=True)
@@ -293,7 +293,7 @@ class ModelRow(Model):
         table = "models"
 
 
-class GrantRow(Model):
+class GrantRow(RowModel):
     """One row of an access list."""
 
     id = fields.BigIntField(primary_key=True)

@@ -3,14 +3,14 @@
 from typing import Any
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn
+from gatewayd.storage.tables.row_model import RowModel
 
 BATCH_ID_LENGTH = 64
 
 
-class BatchFileRow(Model):
+class BatchFileRow(RowModel):
     """One file of requests or results, whose bytes are a blob."""
 
     id = NameColumn(max_length=BATCH_ID_LENGTH, primary_key=True)
@@ -27,7 +27,7 @@ class BatchFileRow(Model):
         indexes = (("user_id", "created_at", "id"),)
 
 
-class BatchRow(Model):
+class BatchRow(RowModel):
     """One batch: a file of requests to an endpoint, and what became of them."""
 
     id = NameColumn(max_length=BATCH_ID_LENGTH, primary_key=True)

@@ -3,16 +3,16 @@
 from typing import Any
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 from gatewayd.storage.tables.accounts import KEY_LENGTH
+from gatewayd.storage.tables.row_model import RowModel
 
 # Clients choose the ids of messages.
 MESSAGE_ID_LENGTH = 255
 
 
-class ChatRow(Model):
+class ChatRow(RowModel):
     """One chat without its messages, whose title_key is the title folded to one case."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -35,7 +35,7 @@ class ChatRow(Model):
         indexes = (("user_id", "updated_at", "id"),)
 
 
-class ChatTagRow(Model):
+class ChatTagRow(RowModel):
     """One tag of one chat, with the name that it was given by."""
 
     id = fields.BigIntField(primary_key=True)
@@ -48,7 +48,7 @@ class ChatTagRow(Model):
         unique_together = (("chat", "tag"),)
 
 
-class ChatMessageRow(Model):
+class ChatMessageRow(RowModel):
     """One message, numbered in the order of making, whose content_key is its text folded to one case."""
 
     number = fields.BigIntField(primary_key=True)
@@ -71,7 +71,7 @@ class ChatMessageRow(Model):
         indexes = (("chat_id", "number"), ("chat_id", "parent_id"))
 
 
-class ChatMessageItemRow(Model):
+class ChatMessageItemRow(RowModel):
     """One value of a list of a message, in the order of adding."""
 
     id = fields.BigIntField(primary_key=True)
@@ -84,7 +84,7 @@ class ChatMessageItemRow(Model):
         indexes = (("message_id", "kind", "id"),)
 
 
-class SharedChatRow(Model):
+class SharedChatRow(RowModel):
     """One chat as it was when it was shared."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -97,7 +97,7 @@ class SharedChatRow(Model):
         table = "shared_chats"
 
 
-class FolderRow(Model):
+class FolderRow(RowModel):
     """One folder of chats, whose name_key finds it by name."""
 
     id = NameColumn(max_length=64, primary_key=True)

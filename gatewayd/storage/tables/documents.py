@@ -3,16 +3,16 @@
 from typing import Any, Final
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
 from gatewayd.storage.tables.accounts import KEY_LENGTH
+from gatewayd.storage.tables.row_model import RowModel
 
 REMOVED: Final = "removed"
 """Status of a row of `files` that is a marker of stale passages (`storage.search.passage_removal`)."""
 
 
-class FileRow(Model):
+class FileRow(RowModel):
     """One document, without its bytes, text and passages."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -40,7 +40,7 @@ class FileRow(Model):
         indexes = (("user_id", "created_at", "id"),)
 
 
-class FileTextRow(Model):
+class FileTextRow(RowModel):
     """The extracted text of a file, and beside it the staged one that will take its place."""
 
     id = fields.BigIntField(primary_key=True)
@@ -53,7 +53,7 @@ class FileTextRow(Model):
         unique_together = (("file", "staged"),)
 
 
-class PassageRow(Model):
+class PassageRow(RowModel):
     """One chunk of a text, not to be found while it is staged."""
 
     id = fields.BigIntField(primary_key=True)
@@ -72,7 +72,7 @@ class PassageRow(Model):
         indexes = (("file_id", "staged", "number"),)
 
 
-class SpaceRow(Model):
+class SpaceRow(RowModel):
     """One embedding model, whose vectors compare with each other."""
 
     id = fields.BigIntField(primary_key=True)
@@ -84,7 +84,7 @@ class SpaceRow(Model):
         table = "embedding_spaces"
 
 
-class VectorBatchRow(Model):
+class VectorBatchRow(RowModel):
     """The vectors of some passages of one file, with the ids of the passages."""
 
     id = fields.BigIntField(primary_key=True)
@@ -99,7 +99,7 @@ class VectorBatchRow(Model):
         indexes = (("file_id", "space_id"), ("space_id", "file_id"))
 
 
-class JobRow(Model):
+class JobRow(RowModel):
     """One file that waits for its passages, or is being worked on under a lease."""
 
     id = fields.BigIntField(primary_key=True)
@@ -115,7 +115,7 @@ class JobRow(Model):
         table = "ingest_jobs"
 
 
-class CollectionRow(Model):
+class CollectionRow(RowModel):
     """One collection, whose number names its lexical index."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -133,7 +133,7 @@ class CollectionRow(Model):
         table = "collections"
 
 
-class LinkRow(Model):
+class LinkRow(RowModel):
     """One file in one collection, and its place there, digested to be looked up by."""
 
     id = fields.BigIntField(primary_key=True)
@@ -153,7 +153,7 @@ class LinkRow(Model):
         indexes = (("collection_id", "place"), ("collection_id", "id"))
 
 
-class DirectoryRow(Model):
+class DirectoryRow(RowModel):
     """One directory of a collection."""
 
     id = NameColumn(max_length=64, primary_key=True)

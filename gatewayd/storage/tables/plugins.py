@@ -3,12 +3,12 @@
 from typing import Any
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
+from gatewayd.storage.tables.row_model import RowModel
 
 
-class PluginRow(Model):
+class PluginRow(RowModel):
     """One plugin. Its valves are an object, or a text when they are sealed."""
 
     number = fields.BigIntField(primary_key=True)
@@ -37,7 +37,7 @@ class PluginRow(Model):
         unique_together = (("family", "id"),)
 
 
-class UserValvesRow(Model):
+class UserValvesRow(RowModel):
     """What one user set in one plugin: an object, or a text when it is sealed."""
 
     id = fields.BigIntField(primary_key=True)
@@ -52,7 +52,7 @@ class UserValvesRow(Model):
         indexes = (("family", "plugin_id"),)
 
 
-class ToolServerRow(Model):
+class ToolServerRow(RowModel):
     """One server whose operations are tools."""
 
     id = NameColumn(max_length=255, primary_key=True)

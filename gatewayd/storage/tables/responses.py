@@ -3,14 +3,14 @@
 from typing import Any
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn
+from gatewayd.storage.tables.row_model import RowModel
 
 RESPONSE_ID_LENGTH = 128
 
 
-class StoredResponseRow(Model):
+class StoredResponseRow(RowModel):
     """One response with the input of its request, which continues the one that previous_id names."""
 
     id = NameColumn(max_length=RESPONSE_ID_LENGTH, primary_key=True)

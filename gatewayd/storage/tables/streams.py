@@ -1,12 +1,12 @@
 """Tables of resumable streams and of requests with idempotency keys; the rules are in `accounts`."""
 
 from tortoise import fields
-from tortoise.models import Model
 
 from gatewayd.storage.engine.fields import IntegerColumn, JsonColumn, NameColumn, TextColumn
+from gatewayd.storage.tables.row_model import RowModel
 
 
-class StreamRow(Model):
+class StreamRow(RowModel):
     """One answer that goes on without its client. An operator as its user has no account."""
 
     id = NameColumn(max_length=64, primary_key=True)
@@ -23,7 +23,7 @@ class StreamRow(Model):
         table = "streams"
 
 
-class StreamFramesRow(Model):
+class StreamFramesRow(RowModel):
     """Consecutive frames of one stream, joined, with the numbers of the first and the last."""
 
     id = fields.BigIntField(primary_key=True)
@@ -37,7 +37,7 @@ class StreamFramesRow(Model):
         unique_together = (("stream_id", "first_frame"),)
 
 
-class IdempotentRequestRow(Model):
+class IdempotentRequestRow(RowModel):
     """One request with an idempotency key, digested with its user, and its encrypted reply."""
 
     digest = NameColumn(max_length=64, primary_key=True)
