@@ -22,7 +22,7 @@ THINKING_LEFT_OUT: Final = (
 MAX_SIGNATURES: Final = 256
 """Maximum number of signatures of one answer that are remembered."""
 
-_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
+THOUGHTS: Final = frozenset({"thinking", "redacted_thinking"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class NativeHistory:
         return NativeRequest(body)
 
     def _may_pass(self, block: Any) -> bool:
-        if as_text(as_mapping(block).get("type")) not in _THOUGHTS:
+        if as_text(as_mapping(block).get("type")) not in THOUGHTS:
             return True
         return is_signed(block) and not is_known_foreign(self._memory, self._user_id, block, self._origin)
 

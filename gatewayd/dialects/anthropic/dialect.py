@@ -91,17 +91,21 @@ def _converted(
     return body, None
 
 
-def without_foreign(body: Mapping[str, Any]) -> Body:
+def without_foreign(body: Mapping[str, Any], *, keeps_cache: bool = False) -> Body:
     """Return a copy of a converted body for a provider of the OpenAI protocol.
 
     System, assistant and tool messages that consist of text parts become one text, because many providers
-    take no parts there. Raises invalid_request for a block that OpenAI has no form for.
+    take no parts there. With `keeps_cache` those with `cache_control` stay parts. Raises invalid_request for
+    a block that OpenAI has no form for.
     """
     plain = {name: value for name, value in body.items() if name not in FOREIGN_FIELDS}
     if isinstance(body.get("messages"), list):
-        plain["messages"] = [_plain_message(message) for message in body["messages"]]
+        dropped = () if keeps_cache else FOREIGN_PART_FIELDS
+        plain["messages"] = [_plain_message(message, dropped) for message in body["messages"]]
     if isinstance(body.get("tools"), list):
-        plain["tools"] = [_without(tool, FOREIGN_PART_FIELDS) for tool in body["tools"]]
+        plain["tools"] = list(body["tools"])
+        if not keeps_cache:
+            plain["tools"] = [_without(tool, FOREIGN_PART_FIELDS) for tool in body["tools"]]
     return plain
 
 
@@ -169,7 +173,7 @@ def _with_indices(message: Mapping[str, Any]) -> Body:
     return {**message, "tool_calls": [{**call, "index": index} for index, call in enumerate(calls)]}
 
 
-def _plain_message(message: Any) -> Any:
+def _plain_message(message: Any, dropped: Collection[str]) -> Any:
     if not isinstance(message, dict):
         return message
     plain = _without(message, FOREIGN_MESSAGE_FIELDS)
@@ -182,9 +186,11 @@ def _plain_message(message: Any) -> Any:
             raise invalid(
                 f"cannot send messages: the provider of this model takes no {refused}", param="messages"
             )
-    parts = [_without(part, FOREIGN_PART_FIELDS) for part in parts]
+    parts = [_without(part, dropped) for part in parts]
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     plain["content"] = parts
+    if any("cache_control" in part for part in parts if isinstance(part, dict)):
+        return plain
     if len(texts) == len(parts) and (len(parts) == 1 or message.get("role") != "user"):
         plain["content"] = "\n".join(texts)
     return plain

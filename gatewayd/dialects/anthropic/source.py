@@ -40,16 +40,25 @@ def default_limit(max_output: int) -> int:
     return max(min(DEFAULT_MAX_TOKENS, max_output), max_output // 4) if max_output else DEFAULT_MAX_TOKENS
 
 
-def to_request(body: Mapping[str, Any], capabilities: object = None, max_output: int = 0) -> Body:
+def to_request(
+    body: Mapping[str, Any],
+    capabilities: object = None,
+    max_output: int = 0,
+    *,
+    sends_reasoning: bool = False,
+) -> Body:
     """Return the messages request for an OpenAI chat body; raise invalid_request for a bad field.
 
-    `capabilities` come from the provider's model list, `max_output` is the limit of the model's answers.
+    `capabilities` come from the provider's model list, `max_output` is the limit of the model's answers. With
+    `sends_reasoning` the `reasoning_content` of earlier answers becomes unsigned thinking, which only makers
+    without signatures take.
     """
     if body.get("n") not in (None, 1):
         raise invalid("cannot ask an Anthropic model for more than one choice", param="n")
     given = read_list(body, "messages")
     check_arguments(given)
-    system, messages = split_messages(given, _instructions, _assistant, _user)
+    assistant = _thinking_assistant if sends_reasoning else _assistant
+    system, messages = split_messages(given, _instructions, assistant, _user)
     if as_mapping(body.get("response_format")).get("type") == "json_object":
         system.append({"type": "text", "text": JSON_ONLY})
     request: Body = {
@@ -99,6 +108,12 @@ def _assistant(message: Mapping[str, Any], where: str) -> list[Body]:
     for index, call in enumerate(read_list(message, "tool_calls", f"{where}.tool_calls")):
         blocks.append(_tool_use(call, f"{where}.tool_calls[{index}]"))
     return blocks
+
+
+def _thinking_assistant(message: Mapping[str, Any], where: str) -> list[Body]:
+    text = as_text(message.get("reasoning_content"))
+    thoughts: list[Body] = [{"type": "thinking", "thinking": text}] if text else []
+    return thoughts + _assistant(message, where)
 
 
 def _tool_use(call: Any, where: str) -> Body:

@@ -56,6 +56,9 @@ ENGINES: Final = {
 MAKERS: Final = frozenset({maker for _, maker in HOSTS} | set(ENGINES.values()) | {"sglang", "tolerant"})
 """The words that the setting `maker` of a provider takes; `tolerant` has no rule at all."""
 
+CACHE_PROXIES: Final = frozenset({"", "openrouter"})
+"""Makers that serve Claude in chat completions and take `cache_control`; "" is a proxy of unknown make."""
+
 ORIGINS: Final[tuple[tuple[str, str], ...]] = (
     (r"gpt-oss", "gpt-oss"),
     (r"(gpt-|chatgpt-|o[134](-|$)|codex-|computer-use-preview)", "openai"),
@@ -118,6 +121,11 @@ def maker_of_host(host: str) -> str:
         if host == known or (known[0] in ".-" and host.endswith(known)):
             return maker
     return ""
+
+
+def takes_cache(family: Family) -> bool:
+    """Return True for a model of Anthropic behind a proxy that hands its `cache_control` on."""
+    return family.origin == "anthropic" and family.maker in CACHE_PROXIES
 
 
 def is_hosted(maker: str) -> bool:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
+from gatewayd.completions.native_thoughts import THOUGHTS
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.quotes import quoted
+from gatewayd.dialects.providers.reasoning_places import PLACEHOLDER
 from gatewayd.dialects.providers.reasoning_wish import BUDGETS, fit_effort
 from gatewayd.dialects.providers.rules import EFFORTS, Rules, Sampling
 
@@ -47,7 +49,32 @@ def adapt_message_request(request: Body, rules: Rules, warnings: list[str]) -> N
     _adapt_effort(request, rules, warnings)
     _adapt_sampling(request, rules, warnings)
     _limit(request, rules, warnings)
-    _limit_cache(request, warnings)
+
+
+def with_demanded_thinking(request: Body) -> Body:
+    """Return a request whose turns with calls have thinking, as its maker demands; itself if they do.
+
+    What the model thought is unknown there: it stays with the maker that signed it. Thinking that is turned
+    off is not demanded.
+    """
+    messages = request.get("messages")
+    is_off = as_mapping(request.get("thinking")).get("type") == "disabled"
+    if is_off or not isinstance(messages, list) or not any(map(_lacks_thinking, messages)):
+        return request
+    block = {"type": "thinking", "thinking": PLACEHOLDER}
+    filled = [
+        {**message, "content": [block, *message["content"]]} if _lacks_thinking(message) else message
+        for message in messages
+    ]
+    return {**request, "messages": filled}
+
+
+def _lacks_thinking(message: Any) -> bool:
+    known = as_mapping(message)
+    if known.get("role") != "assistant" or not isinstance(known.get("content"), list):
+        return False
+    kinds = {as_text(as_mapping(block).get("type")) for block in known["content"]}
+    return "tool_use" in kinds and kinds.isdisjoint(THOUGHTS)
 
 
 def _adapt_choice(request: Body, rules: Rules, warnings: list[str]) -> None:
@@ -170,8 +197,11 @@ def _limit(request: Body, rules: Rules, warnings: list[str]) -> None:
             _fit_budget(request, warnings)
 
 
-def _limit_cache(request: Body, warnings: list[str]) -> None:
-    """Leave only the last blocks with `cache_control`, which hold the longest prefixes."""
+def limit_cache(request: Body, warnings: list[str]) -> None:
+    """Leave only the last blocks with `cache_control`, which hold the longest prefixes, in place.
+
+    `request` is one of this protocol, or a chat request with such blocks; its lists belong to the caller.
+    """
     places = list(_cached(request))
     if len(places) <= MAX_CACHE_BLOCKS:
         return
@@ -194,5 +224,10 @@ def _cached(request: Body) -> Iterator[tuple[list[Any], int]]:
 
 def _marked(blocks: list[Any]) -> Iterator[tuple[list[Any], int]]:
     for index, block in enumerate(blocks):
-        if isinstance(block, dict) and block.get("cache_control") is not None:
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+            blocks[index] = block = {**block, "content": list(block["content"])}
+            yield from _marked(block["content"])
+        if block.get("cache_control") is not None:
             yield blocks, index

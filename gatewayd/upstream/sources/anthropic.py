@@ -177,7 +177,12 @@ class AnthropicSource(PreparingSource):
         rules = self._rules.of(model)
         listed = as_mapping(model.detail.get("openai")).get("capabilities")
         adapted = self._rules.adapt(body, model, context)
-        request = to_request(adapted, listed or capabilities_of(rules), rules.max_output)
+        request = to_request(
+            adapted,
+            listed or capabilities_of(rules),
+            rules.max_output,
+            sends_reasoning=rules.messages.demands_reasoning,
+        )
         self._rules.adapt_message(request, model, context)
         if is_refused_budget(request):
             del request["thinking"]

@@ -20,6 +20,7 @@ from gatewayd.dialects.anthropic.betas import (
     without_parts,
 )
 from gatewayd.dialects.anthropic.hosts import HOST_RULES, HostRules, MessageHost, host_of, path_of, placed
+from gatewayd.dialects.providers.message_request import with_demanded_thinking
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.streams.aws_events import AwsEventFramer
@@ -66,6 +67,8 @@ class MessageRequests:
         if not _HOST_FIELDS.isdisjoint(body):
             body = {name: value for name, value in body.items() if name not in _HOST_FIELDS}
         body, kept = self._permitted(body, betas, model, context)
+        if self._models.of(model).messages.demands_reasoning:
+            body = with_demanded_thinking(body)
         if "output_format" in body and not any(family_of_beta(beta) == FORMAT_BETA for beta in kept):
             body = _with_format(body)
         return self._placed(body, {**headers, **_header_of(kept)}, stream=stream)

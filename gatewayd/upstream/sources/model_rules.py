@@ -16,10 +16,10 @@ from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.adaptation import adapt
 from gatewayd.dialects.providers.changes import change_rules
-from gatewayd.dialects.providers.family import ENGINES, family_of, maker_of_host
+from gatewayd.dialects.providers.family import ENGINES, Family, family_of, maker_of_host, takes_cache
 from gatewayd.dialects.providers.history import repair_in_slices
 from gatewayd.dialects.providers.live import add_live_rules
-from gatewayd.dialects.providers.message_request import adapt_message_request
+from gatewayd.dialects.providers.message_request import adapt_message_request, limit_cache
 from gatewayd.dialects.providers.message_rules import NO_MESSAGE_RULES
 from gatewayd.dialects.providers.message_table import find_history_rules, with_details
 from gatewayd.dialects.providers.rules import NO_RULES, Rules
@@ -93,10 +93,21 @@ class ModelRules:
     def adapt_message(self, request: Body, model: Model, context: CallContext) -> None:
         """Change a request of the Anthropic protocol, which was made from a chat request, in place."""
         rules = self.of(model)
-        if rules is NO_RULES:
-            return
         warnings: list[str] = []
-        adapt_message_request(request, rules, warnings)
+        if rules is not NO_RULES:
+            adapt_message_request(request, rules, warnings)
+        limit_cache(request, warnings)
+        for sentence in warnings:
+            self.warn(sentence, model, context)
+
+    def takes_cache(self, model: Model) -> bool:
+        """Return whether a model takes `cache_control` in chat requests."""
+        return takes_cache(self._family(model))
+
+    def limit_cache(self, request: Body, model: Model, context: CallContext) -> None:
+        """Leave as many blocks with `cache_control` as a model takes, in place."""
+        warnings: list[str] = []
+        limit_cache(request, warnings)
         for sentence in warnings:
             self.warn(sentence, model, context)
 
@@ -153,12 +164,16 @@ class ModelRules:
         known.add(number)
         return True
 
+    def _family(self, model: Model) -> Family:
+        config, maker = self._config, self.maker
+        if not maker and config.kind is SourceKind.OPENAI:
+            listed = as_mapping(model.detail.get("openai"))
+            maker = ENGINES.get(as_text(listed.get("owned_by")), "")
+        return family_of(config.kind.value, self._host, model.upstream_id, model.family, maker)
+
     def _choose(self, model: Model) -> Rules:
         config, listed = self._config, model.detail.get("openai")
-        maker = self.maker
-        if not maker and config.kind is SourceKind.OPENAI:
-            maker = ENGINES.get(as_text(as_mapping(listed).get("owned_by")), "")
-        family = family_of(config.kind.value, self._host, model.upstream_id, model.family, maker)
+        family = self._family(model)
         is_anthropic = config.kind is SourceKind.ANTHROPIC
         rules = add_live_rules(find_message_rules(family) if is_anthropic else find_rules(family), listed)
         if config.kind is SourceKind.GEMINI and rules.known:

@@ -77,7 +77,7 @@ class OpenAiSource(PreparingSource):
     async def complete(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Return a whole answer, in chat completions with the bytes of the provider."""
         if self._is_for_responses(body, model):
-            return await self._responses.complete(self._plain(body, context), model, context)
+            return await self._responses.complete(self._plain(body, model, context), model, context)
         raw, answer = await self._exchange.post(
             self._path("/chat/completions", model.upstream_id),
             _unstreamed(self._own(body, model, context)),
@@ -97,7 +97,7 @@ class OpenAiSource(PreparingSource):
     def stream(self, body: Body, model: Model, context: CallContext) -> AnswerChunks:
         """Return the answer in chunks, with the bytes of the provider where possible."""
         if self._is_for_responses(body, model):
-            return self._responses.stream(self._plain(body, context), model, context)
+            return self._responses.stream(self._plain(body, model, context), model, context)
         body = self._own(body, model, context)
         if body.get("stream") is not True:
             body = {**body, "stream": True}
@@ -137,10 +137,17 @@ class OpenAiSource(PreparingSource):
 
     def _own(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return a request without what the model does not take, and without fields of other protocols."""
-        return self._plain(self._rules.adapt(body, model, context), context)
+        return self._plain(self._rules.adapt(body, model, context), model, context)
 
-    def _plain(self, body: Body, context: CallContext) -> Body:
-        return without_foreign(body) if context.is_converted else body
+    def _plain(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return a request without what only other protocols have; Claude behind a proxy has its cache."""
+        if not context.is_converted:
+            return body
+        keeps_cache = self._rules.takes_cache(model)
+        plain = without_foreign(body, keeps_cache=keeps_cache)
+        if keeps_cache:
+            self._rules.limit_cache(plain, model, context)
+        return plain
 
     def _is_for_responses(self, body: Body, model: Model) -> bool:
         if not self._may_use_responses and not model.rules:

@@ -291,3 +291,62 @@ async def test_closing_a_silent_message_stream_closes_the_connection(source, fak
     await anext(chunks)
     await chunks.aclose()
     await asyncio.wait_for(fake.closed.wait(), 1)
+
+
+async def test_cached_blocks_in_results_count_in_the_limit(source, fake):
+    cached = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "system", "content": [cached, cached]},
+        {"role": "user", "content": [cached]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": [cached, cached]},
+        {"role": "user", "content": [cached]},
+    ]
+    fake.script(json_reply(anthropic_message("x")))
+    context = CallContext("r1", "u1")
+    await source.complete({"model": "m", "messages": messages}, MODEL, context)
+    sent = fake.requests[-1].json
+    assert str(sent).count("cache_control") == 4
+    assert "cache_control" not in str(sent["system"])
+    assert context.warnings == ["left out cache_control of all but the last 4 blocks"]
+
+
+@pytest.mark.parametrize(("maker", "is_demanded"), [("deepseek", True), ("kimi", True), ("anthropic", False)])
+async def test_thinking_that_a_maker_demands_in_this_protocol(fake, short, maker, is_demanded):
+    """Without a signature: none is ever invented, and these makers check none."""
+    config = ProviderConfig("x", SourceKind.ANTHROPIC, fake.base_url, maker=maker, timeouts=short)
+    opened = AnthropicSource(config)
+    call = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+    native = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "1"}]},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "own", "signature": "s"}, call]},
+    ]
+    fake.script(*[json_reply(anthropic_message("x"))] * 3)
+    body = {"model": "m", "max_tokens": 9, "messages": native}
+    await opened.complete_message(body, MODEL, CONTEXT)
+    sent = fake.requests[-1].json["messages"]
+    block = {"type": "thinking", "thinking": "unavailable"}
+    assert sent == [
+        native[0],
+        {**native[1], "content": [block, call]} if is_demanded else native[1],
+        *native[2:],
+    ]
+    await opened.complete_message({**body, "thinking": {"type": "disabled"}}, MODEL, CONTEXT)
+    assert fake.requests[-1].json["messages"] == native
+    made = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": [made], "reasoning_content": "real"},
+        {"role": "tool", "tool_call_id": "c", "content": "1"},
+        {"role": "assistant", "content": None, "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "c", "content": "1"},
+    ]
+    prepared = await opened.prepare({"model": "m", "messages": chat}, MODEL, CONTEXT)
+    await opened.complete(prepared, MODEL, CONTEXT)
+    turns = [turn["content"] for turn in fake.requests[-1].json["messages"] if turn["role"] == "assistant"]
+    thoughts = [[each.get("thinking") for each in turn if each["type"] == "thinking"] for turn in turns]
+    assert thoughts == ([["real"], ["unavailable"]] if is_demanded else [[], []])
+    await opened.close()

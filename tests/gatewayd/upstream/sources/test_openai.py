@@ -263,3 +263,50 @@ async def test_unix_socket(tmp_path):
     finally:
         await source.close()
         await fake.stop()
+
+
+CACHE = {"type": "ephemeral"}
+
+
+@pytest.mark.parametrize(
+    ("model", "maker", "kept"),
+    [
+        ("anthropic/claude-sonnet-5", "openrouter", 4),
+        ("anthropic/claude-sonnet-5", "", 4),
+        ("team-model", "", 0),
+        ("claude-sonnet-5", "openai", 0),
+        ("openai/gpt-5", "openrouter", 0),
+    ],
+)
+async def test_the_cache_of_a_messages_request_reaches_claude_behind_a_proxy(
+    opened, fake, model, maker, kept
+):
+    def cached(text):
+        return {"type": "text", "text": text, "cache_control": CACHE}
+
+    tool = {"type": "function", "function": {"name": "f", "parameters": {}}, "cache_control": CACHE}
+    messages = [
+        {"role": "system", "content": [cached("a"), cached("b")]},
+        {"role": "user", "content": [cached("c"), {"type": "text", "text": "d"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "e"}]},
+        {"role": "user", "content": [cached("f")]},
+    ]
+    body = {"model": "m", "messages": messages, "tools": [tool]}
+    context = CallContext("r1", "u1", is_converted=True)
+    fake.script(json_reply(openai_completion("x")))
+    await opened(maker=maker).complete(body, replace(MODEL, upstream_id=model), context)
+    sent = fake.requests[-1].json
+    assert str(sent).count("cache_control") == kept
+    assert ("left out cache_control of all but the last 4 blocks" in context.warnings) is bool(kept)
+    assert sent["messages"][2]["content"] == "e"
+    assert (sent["messages"][-1]["content"] == "f") is not bool(kept)
+    assert str(body).count("cache_control") == 5
+
+
+async def test_a_family_tells_that_an_alias_is_claude(opened, fake):
+    fake.script(json_reply(openai_completion("x")))
+    part = {"type": "text", "text": "a", "cache_control": CACHE}
+    body = {"model": "m", "messages": [{"role": "user", "content": [part]}]}
+    context = CallContext("r1", "u1", is_converted=True)
+    await opened().complete(body, replace(MODEL, family="claude-opus-4-8"), context)
+    assert fake.requests[-1].json["messages"] == body["messages"]
