@@ -105,6 +105,17 @@ UpstreamWord = Annotated[
     Literal["chat", "responses", "responses_with_tools"] | None,
     ExpectedValue('"chat", "responses" or "responses_with_tools"'),
 ]
+SystemWord = Annotated[Literal["any", "first"] | None, ExpectedValue('"any" or "first"')]
+CallIdWord = Annotated[
+    Literal["any", "short", "word", "nine"] | None, ExpectedValue('"any", "short", "word" or "nine"')
+]
+LastWord = Annotated[
+    Literal["any", "refused", "marked"] | None, ExpectedValue('"any", "refused" or "marked"')
+]
+ReasoningWord = Annotated[
+    Literal["any", "none", "reasoning_content", "reasoning", "thinking", "text"] | None,
+    ExpectedValue('"any", "none", "reasoning_content", "reasoning", "thinking" or "text"'),
+]
 Flag = Annotated[bool | None, ExpectedValue("true or false")]
 Count = Annotated[int | None, ExpectedValue("a whole number, 0 for no limit")]
 
@@ -153,6 +164,49 @@ class ProviderRule(BaseModel):
         None, description="Pictures that the models take: any, only those within requests, or none."
     )
     protocol: UpstreamWord = Field(None, description="Protocol in which the models are reached.")
+
+    system_messages: SystemWord = Field(
+        None, description="Where the models take system messages: any place, or one message at the start."
+    )
+    call_ids: CallIdWord = Field(
+        None,
+        description="Ids of tool calls that the models take: any, up to 40 characters (short), up to 64"
+        " letters, digits, hyphens and underscores (word), or nine letters and digits (nine).",
+    )
+    last_message: LastWord = Field(
+        None,
+        description="A last message of the assistant: any, refused, or marked by prefix.",
+    )
+    own_reasoning: ReasoningWord = Field(
+        None,
+        description="Where the models take their own earlier reasoning: in these fields, in parts of type"
+        " thinking, in the text, as it came (any), or nowhere (none).",
+    )
+    demand_reasoning: Flag = Field(None, description="Whether messages with tool calls must have reasoning.")
+    reasoning_details: Flag = Field(None, description="Whether messages may have reasoning_details.")
+    pair_calls: Flag = Field(
+        None, description="Whether each tool call needs a result after its message, and each result a call."
+    )
+    earlier_calls: Flag = Field(
+        None, description="Whether the models take tool calls and results; without they become texts."
+    )
+    calls_need_tools: Flag = Field(
+        None, description="Whether the models take calls and results only in requests with tools."
+    )
+    drop_empty_texts: Flag = Field(None, description="Whether empty texts are left out.")
+    alternate_roles: Flag = Field(
+        None, description="Whether user and assistant must take turns, the user first."
+    )
+    separate_results: Flag = Field(
+        None, description="Whether no message of the user may follow a result directly."
+    )
+    split_calls: Flag = Field(None, description="Whether a message has either a text or calls.")
+    message_members: Names = Field(
+        None, description="The only members of messages besides role and content; others are left out."
+    )
+    call_members: Names = Field(
+        None, description="The only members of tool calls besides id, type and function."
+    )
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from gatewayd.completions.call_ids import CallIdForm
+from gatewayd.dialects.providers.message_rules import LastTurn, ReasoningPlace, SystemPlace
 from gatewayd.dialects.providers.rules import (
     EFFORTS,
     ImageForm,
@@ -77,6 +79,10 @@ def _ranges(rules: Rules, value: Any) -> Rules:
 
 def _setter(field: str, parse: Callable[[Any], Any]) -> Callable[[Rules, Any], Rules]:
     return lambda rules, value: replace(rules, **{field: parse(value)})
+
+
+def _message_setter(field: str, parse: Callable[[Any], Any]) -> Callable[[Rules, Any], Rules]:
+    return lambda rules, value: replace(rules, messages=replace(rules.messages, **{field: parse(value)}))
 
 
 def _texts(value: Any) -> list[str]:
@@ -175,5 +181,20 @@ CHANGES: Final[Mapping[str, Callable[[Rules, Any], Rules]]] = {
     "instructions": _setter("instructions", _word(ROLES)),
     "images": _setter("images", lambda value: ImageForm(_word(ImageForm)(value))),
     "protocol": _setter("protocol", lambda value: Protocol(_word(Protocol)(value))),
+    "system_messages": _message_setter("system", lambda value: SystemPlace(_word(SystemPlace)(value))),
+    "call_ids": _message_setter("call_ids", lambda value: CallIdForm(_word(CallIdForm)(value))),
+    "last_message": _message_setter("last", lambda value: LastTurn(_word(LastTurn)(value))),
+    "own_reasoning": _message_setter("reasoning", lambda value: ReasoningPlace(_word(ReasoningPlace)(value))),
+    "demand_reasoning": _message_setter("demands_reasoning", _flag),
+    "reasoning_details": _message_setter("takes_details", _flag),
+    "pair_calls": _message_setter("pairs_calls", _flag),
+    "earlier_calls": _message_setter("takes_calls", _flag),
+    "calls_need_tools": _message_setter("needs_tools", _flag),
+    "drop_empty_texts": _message_setter("drops_empty", _flag),
+    "alternate_roles": _message_setter("alternates", _flag),
+    "separate_results": _message_setter("separates_results", _flag),
+    "split_calls": _message_setter("splits_calls", _flag),
+    "message_members": _message_setter("members", _names),
+    "call_members": _message_setter("call_members", _names),
 }
 """What a change may contain, in the order of the page."""

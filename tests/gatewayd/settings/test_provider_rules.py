@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from gatewayd.completions.call_ids import CallIdForm
 from gatewayd.dialects.providers.changes import CHANGES, change_rules
+from gatewayd.dialects.providers.message_rules import LastTurn, MessageRules, ReasoningPlace, SystemPlace
 from gatewayd.dialects.providers.rules import Protocol, Rules, Sampling, ThinkingForm
 from gatewayd.errors import GatewayError
 from gatewayd.settings.provider_rules import ProviderRule
@@ -31,6 +33,21 @@ GOOD: dict[str, Any] = {
     "instructions": "developer",
     "images": "data",
     "protocol": "responses_with_tools",
+    "system_messages": "first",
+    "call_ids": "nine",
+    "last_message": "marked",
+    "own_reasoning": "reasoning_content",
+    "demand_reasoning": True,
+    "reasoning_details": False,
+    "pair_calls": True,
+    "earlier_calls": False,
+    "calls_need_tools": True,
+    "drop_empty_texts": True,
+    "alternate_roles": True,
+    "separate_results": True,
+    "split_calls": True,
+    "message_members": ["prefix"],
+    "call_members": [],
 }
 
 BAD: list[tuple[str, Any]] = [
@@ -61,6 +78,12 @@ BAD: list[tuple[str, Any]] = [
     ("instructions", "tool"),
     ("images", "small"),
     ("protocol", "grpc"),
+    ("system_messages", "last"),
+    ("call_ids", "ten"),
+    ("last_message", ""),
+    ("own_reasoning", "content"),
+    ("pair_calls", "true"),
+    ("message_members", "prefix"),
     ("odd", 1),
 ]
 
@@ -78,6 +101,23 @@ def test_good_tables_become_changes() -> None:
     assert changed.efforts == ("low", "high")
     assert (changed.thinking, changed.sampling) == (ThinkingForm.SWITCH, Sampling.WITHOUT_EFFORT)
     assert changed.protocol is Protocol.RESPONSES_WITH_TOOLS
+    assert changed.messages == MessageRules(
+        SystemPlace.FIRST,
+        CallIdForm.NINE,
+        LastTurn.MARKED,
+        ReasoningPlace.CONTENT,
+        pairs_calls=True,
+        takes_calls=False,
+        needs_tools=True,
+        drops_empty=True,
+        alternates=True,
+        separates_results=True,
+        splits_calls=True,
+        demands_reasoning=True,
+        takes_details=False,
+        members=frozenset({"prefix"}),
+        call_members=frozenset(),
+    )
     assert changed.touched >= {"seed", "max_tokens", "temperature", "stop", "tools", "response_format"}
 
 

@@ -177,6 +177,20 @@ def test_live_lists_go_before_tables_and_settings_before_those_and_records_last(
         rules().of(named("x", rules={"drop": 7}))
 
 
+async def test_rules_of_messages_can_be_set() -> None:
+    changes = orjson.dumps({"system_messages": "first", "drop_empty_texts": True}).decode()
+    chosen = rules(rules=(("x-*", changes),))
+    plain, set_by = named("y-1"), named("x-1")
+    assert not chosen.repairs(plain)
+    assert chosen.repairs(set_by)
+    messages = [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}]
+    body, context = {"messages": messages}, CallContext("r1", "u1")
+    assert await chosen.repair(body, plain, context) is body
+    repaired = (await chosen.repair(body, set_by, context))["messages"]
+    assert [message["role"] for message in repaired if message["role"] == "system"] in ([], ["system"])
+    assert repaired != messages
+
+
 @pytest.mark.parametrize(
     ("listed", "dropped", "efforts"),
     [
