@@ -16,6 +16,7 @@ from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.completions.records import Body
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import GatewayError
+from gatewayd.pipeline.documents.placeholders import fill_message_request
 from gatewayd.pipeline.endpoints import model_of
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.local_counts import CountMethod, LocalCounter, LocalCounts, TokenCount
@@ -61,8 +62,10 @@ class TokenCounts:
     async def count(self, body: Body, caller: CountCaller) -> TokenCount:
         """Return the number of input tokens of a messages request.
 
-        A model that the actor may not use is counted like an unknown one, without a provider.
+        Placeholders in system messages are filled, as for an answer. A model that the actor may not use is
+        counted like an unknown one, without a provider.
         """
+        body = fill_message_request(body, caller.actor)
         try:
             model, source = await self._catalog.get(model_of(body), caller.actor)
             is_plain = not await self._filters.alters_requests(model.id)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.completions.records import Body
 from gatewayd.errors import invalid
 from gatewayd.pipeline.documents.prompt_context import SYSTEM_ROLES
 from gatewayd.pipeline.records import ChatRequest
@@ -96,19 +97,49 @@ def fill_system_messages(
             count += content.count(_BEGIN) if isinstance(content, str) else _count(content or ())
     if not count:
         return
-    if count > MAX_PLACEHOLDERS:
-        raise invalid(
-            f"cannot fill the placeholders of messages: their system messages have over {MAX_PLACEHOLDERS}",
-            param="messages",
-        )
+    _check_count(count)
     values = prompt_variables(actor, clock(), request.options.get("variables"))
     request.body["messages"] = _filled_messages(messages, PlaceholderFill(values))
     if request.native is not None:
         request.native = _filled_native(request.native, PlaceholderFill(values))
 
 
+def fill_message_request(body: Body, actor: Actor, clock: Callable[[], datetime] = local_time) -> Body:
+    """Return a messages request whose system messages have their placeholders filled, as for an answer.
+
+    The body itself if it has none; it is never modified. Raises as `fill_system_messages` does.
+    """
+    messages = body.get("messages")
+    contents = [
+        body.get("system"),
+        *(
+            message.get("content")
+            for message in (messages if isinstance(messages, list) else ())
+            if isinstance(message, dict) and _may_have_placeholders(message)
+        ),
+    ]
+    count = sum(
+        content.count(_BEGIN) if isinstance(content, str) else _count(content)
+        for content in contents
+        if isinstance(content, str | list)
+    )
+    if not count:
+        return body
+    _check_count(count)
+    return _filled_native(body, PlaceholderFill(prompt_variables(actor, clock(), body.get("variables"))))
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_PLACEHOLDERS:
+        raise invalid(
+            f"cannot fill the placeholders of messages: their system messages have over {MAX_PLACEHOLDERS}",
+            param="messages",
+        )
+
+
 def _may_have_placeholders(message: Any) -> bool:
-    return message.get("role") in SYSTEM_ROLES and bool(message.get("content"))
+    role = message.get("role")
+    return isinstance(role, str) and role in SYSTEM_ROLES and bool(message.get("content"))
 
 
 def _filled_native(native: Mapping[str, Any], fill: PlaceholderFill) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from gatewayd.http.responses.streams import AnswerStreams, send_whole
 from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.documents.placeholders import fill_system_messages
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.local_counts import LocalCounts
 from gatewayd.pipeline.pipeline import Pipeline
@@ -160,6 +161,7 @@ class ResponseRoutes:
             return await send_opened(request, forwarded)
         services = self._services
         prepared = await services.conversion.prepare(asked, actor(request))
+        fill_system_messages(prepared.chat, actor(request))
         model, _ = await services.catalog.get(prepared.chat.model, actor(request))
         family = model.family or model.upstream_id
         found = await services.counts.count(countable(prepared.chat.body), family, actor(request).user_id)

@@ -9,6 +9,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.documents.placeholders import (
     MAX_INSERTED_CHARACTERS,
     MAX_PLACEHOLDERS,
+    fill_message_request,
     fill_placeholders,
     fill_system_messages,
 )
@@ -72,3 +73,33 @@ def test_text_that_would_grow_without_bounds_is_refused(text: str, value: str, p
     with pytest.raises(GatewayError) as caught:
         filled(text, variables={"{{X}}": value})
     assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, param)
+
+
+def test_a_messages_request_is_filled_as_for_an_answer() -> None:
+    text = {"type": "text", "text": "{{USER_NAME}}"}
+    body = {
+        "system": [text, {"type": "odd", "text": "{{USER_NAME}}"}],
+        "messages": [
+            {"role": "system", "content": "{{X}}"},
+            {"role": "user", "content": "{{X}}"},
+            {"role": ["system"], "content": "{{X}}"},
+            "odd",
+        ],
+        "variables": {"{{X}}": "x", "{{Y}}": 7},
+    }
+    made = fill_message_request(body, make_actor(), lambda: NOW)
+    assert made["system"] == [{**text, "text": NAME}, body["system"][1]]
+    assert made["messages"] == [{"role": "system", "content": "x"}, *body["messages"][1:]]
+
+
+@pytest.mark.parametrize("system", ["plain", None, 7, [], [7, {"type": "text", "text": 7}], {"a": "{{X}}"}])
+@pytest.mark.parametrize("messages", [None, "{{X}}", [{"role": "user", "content": "{{X}}"}]])
+def test_a_messages_request_without_placeholders_stays_the_same_object(system: Any, messages: Any) -> None:
+    body = {"system": system, "messages": messages}
+    assert fill_message_request(body, make_actor(), lambda: NOW) is body
+
+
+def test_a_messages_request_with_too_many_placeholders_is_refused() -> None:
+    with pytest.raises(GatewayError) as caught:
+        fill_message_request({"system": "{{" * (MAX_PLACEHOLDERS + 1)}, make_actor())
+    assert caught.value.param == "messages"

@@ -476,6 +476,20 @@ async def test_a_provider_that_can_count_is_asked_once(gateway: Gateway) -> None
     assert sent[0][1] == {"model": "m", "messages": body["messages"], "system": "s"}
 
 
+async def test_what_is_counted_has_its_placeholders_filled(gateway: Gateway) -> None:
+    path = f"{PATHS[0]}/count_tokens"
+    gateway.fake.script(json_reply({"input_tokens": 77}))
+    body = {**ask("claude.m"), "system": "for {{X}}", "variables": {"{{X}}": "x " * 400}}
+    reply = await gateway.client.post(path, json=body, headers=bearer("admin"))
+    assert await reply.json() == {"input_tokens": 77}
+    assert gateway.fake.requests[-1].json["system"] == "for " + "x " * 400
+    counts = [
+        (await gateway.post({**body, "model": "nope", **more}, path))[1]["input_tokens"]
+        for more in ({}, {"variables": {}})
+    ]
+    assert counts[0] > counts[1] + 100
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -388,6 +388,11 @@ async def test_tokens_are_estimated(door: Door, sdk: AsyncOpenAI) -> None:
     few = await sdk.responses.input_tokens.count(model="pipe", input="hi")
     more = await sdk.responses.input_tokens.count(model="pipe", input="hi " * 400, tools=TOOLS)
     assert 0 < few.input_tokens < more.input_tokens
+    filled = {"variables": {"{{X}}": "hi " * 400}}
+    long = await sdk.responses.input_tokens.count(
+        model="pipe", input="hi", instructions="{{X}}", extra_body=filled
+    )
+    assert long.input_tokens > 300
     picture = [{"type": "input_image", "image_url": f"data:image/png;base64,{'A' * 400_000}"}]
     seen: Any = [{"role": "user", "content": picture}]
     assert (await sdk.responses.input_tokens.count(model="pipe", input=seen)).input_tokens < 5000
