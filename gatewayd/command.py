@@ -129,10 +129,12 @@ def _leave(status: int) -> NoReturn:
 
 def _check(settings: Settings) -> int:
     try:
-        check(settings)
+        found = check(settings)
     except GatewayError as error:
         print(f"gatewayd: {error.message}", file=sys.stderr)  # noqa: T201 - the result
         return EX_CONFIG
+    for line in found:
+        print(line)  # noqa: T201 - the result
     return EX_OK
 
 

@@ -34,6 +34,7 @@ from gatewayd.settings import Settings, changed_settings, definitions
 from gatewayd.storage.engine.location import parse
 from gatewayd.storage.engine.lock import lock_folder
 from gatewayd.storage.engine.migrate import migrate
+from gatewayd.upstream.sources.rule_summary import summarize
 
 log = logging.getLogger(__name__)
 
@@ -294,10 +295,13 @@ def start_logging(settings: Settings, environ: Mapping[str, str]) -> None:
     configure_logging(settings.global_log_level, log_format, sys.stderr, environ, settings.debug_loggers)
 
 
-def check(settings: Settings) -> None:
-    """Check values that the settings do not validate, without opening anything; raises not_configured."""
+def check(settings: Settings) -> Sequence[str]:
+    """Check values that the settings do not validate, without opening anything; raises not_configured.
+
+    Returns lines about the rules in force for each provider of the settings.
+    """
     parse(settings.database_location(), settings.database_pool_size)
-    provider_configs(settings)
+    return [line for config in provider_configs(settings) for line in summarize(config)]
 
 
 async def migrate_database(settings: Settings) -> None:

@@ -13,6 +13,17 @@ def test_configuration_check(state: Path) -> None:
     good = state / "good.toml"
     good.write_text("port = 8080\n")
     assert run_daemon(state, "-n", "-f", str(good)).returncode == 0
+    good.write_text(
+        'port = 8080\n[[providers]]\nname = "acme"\nbase_url = "https://api.groq.com/openai/v1"\nkey = "k"\n'
+        '[providers.families]\nfast = "llama-3.3-70b"\n[[provider_rules]]\nmodel = "odd*"\ndrop = ["seed"]\n'
+    )
+    told = run_daemon(state, "-n", "-f", str(good))
+    assert told.returncode == 0, told.stderr
+    first, fast, odd, others = told.stdout.splitlines()
+    assert first == "provider acme: kind openai, maker groq"
+    assert fast.startswith("  fast: family llama-3.3-70b, ")
+    assert odd.endswith(" rules, 1 of the settings: drop")
+    assert others.startswith("  *: ")
     bad = state / "bad.toml"
     bad.write_text('# a comment\nenable_api_keys = "maybe"\nprot = 1\n')
     refused = run_daemon(state, "-n", "-f", str(bad))
