@@ -14,7 +14,7 @@ class AccountChange:
     `is_out` says that the account was removed, deactivated or made pending: its open connections must end.
     `asks_again` says that its role, its password, a session or a key changed or ended: long-lived connections
     must authenticate again. `ended` has the ids of the sessions that ended, whose requests are cancelled;
-    with `is_signed_out` these are all sessions of the user.
+    with `is_signed_out` these are all sessions of the user. `is_removed` says that the account is gone.
     """
 
     user_id: str | None
@@ -22,6 +22,7 @@ class AccountChange:
     asks_again: bool = False
     ended: tuple[str, ...] = ()
     is_signed_out: bool = False
+    is_removed: bool = False
 
 
 ChangeListener = Callable[[AccountChange], None]

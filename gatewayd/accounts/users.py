@@ -228,7 +228,7 @@ class Users:
             await self._check_admins(user, replace(user, active=False))
             if not await self._users.remove(user_id):
                 raise not_found("user", user_id)
-        self._changes.publish(AccountChange(user_id, is_out=True))
+        self._changes.publish(AccountChange(user_id, is_out=True, is_removed=True))
 
     async def ensure(self, new: NewUser) -> tuple[User, EnsureOutcome]:
         """Create or update the account with this e-mail address: name, role, password and username.

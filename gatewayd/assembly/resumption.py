@@ -42,8 +42,11 @@ class ResumptionServices:
         self.replies.configure(settings.idempotency_retention)
 
     def on_change(self, change: AccountChange) -> None:
-        """Stop the streams of an account that has lost its access."""
-        if change.is_out:
+        """Stop the streams of an account that has lost its access; those of a removed one are deleted."""
+        if change.is_removed and change.user_id is not None:
+            self.streams.forget_account(change.user_id)
+            self.replies.forget_account(change.user_id)
+        elif change.is_out:
             self.streams.stop_account(change.user_id)
 
 

@@ -67,6 +67,7 @@ class IdempotentReplies:
         self._prune_clock = ids.retention_clock(clock)
         self._running: dict[str, _Running] = {}
         self._counts: Counter[str] = Counter()
+        self._removed: set[str] = set()
 
     def configure(self, kept: float) -> None:
         """Keep replies for so many seconds from now on."""
@@ -139,6 +140,12 @@ class IdempotentReplies:
         finally:
             self._drop(key, self._running.get(key.digest))
 
+    def forget_account(self, user_id: str) -> None:
+        """Store no reply of a removed account, and delete what was stored as it was removed."""
+        if self._counts[user_id]:
+            self._removed.add(user_id)
+        self._tasks.spawn("removal of replies", self._store.remove_user(user_id))
+
     async def prune(self) -> int:
         """Delete the requests that are too old; return how many."""
         return await self._store.prune(int(self._prune_clock() - self._kept))
@@ -165,6 +172,7 @@ class IdempotentReplies:
         self._counts[key.user_id] -= 1
         if not self._counts[key.user_id]:
             del self._counts[key.user_id]
+            self._removed.discard(key.user_id)
         if not running.reply.done():
             running.reply.set_exception(_stopped())
 
@@ -191,7 +199,7 @@ class IdempotentReplies:
         return known
 
     async def _put(self, key: RequestKey, reply: StoredReply) -> None:
-        if len(reply.text) > MAX_REPLY_CHARACTERS:
+        if len(reply.text) > MAX_REPLY_CHARACTERS or key.user_id in self._removed:
             return
         try:
             await self._store.put(self._record(key, reply))

@@ -34,6 +34,10 @@ class StreamStore(Protocol):
         """Delete streams with their frames; return how many there were."""
         ...
 
+    async def remove_user(self, user_id: str) -> None:
+        """Delete all streams of a user."""
+        ...
+
 
 class ReplyStore(Protocol):
     """Stores requests with idempotency keys and their replies."""
@@ -48,6 +52,10 @@ class ReplyStore(Protocol):
 
     async def remove(self, digest: str) -> None:
         """Delete a request, if there is one."""
+        ...
+
+    async def remove_user(self, user_id: str) -> None:
+        """Delete all requests of a user."""
         ...
 
     async def prune(self, before: int) -> int:

@@ -52,6 +52,8 @@ class StreamRecording:
         """Why the stream failed before it began."""
         self.ending: GatewayError | None = None
         """Why somebody stops the stream, None while nobody does."""
+        self.is_discarded = False
+        """Whether the stream is no longer stored, as its account was removed."""
         self.readers = 0
         self.unread_since = now
 
@@ -157,8 +159,10 @@ class StreamRecording:
     @property
     def needs_write(self) -> bool:
         """Whether frames or the end are not stored."""
-        return self.has_begun and (
-            self._stored < self._numbering.last or self._written_state is not self._record.state
+        return (
+            self.has_begun
+            and not self.is_discarded
+            and (self._stored < self._numbering.last or self._written_state is not self._record.state)
         )
 
     def mark_written(self, last: int, state: StreamState) -> None:

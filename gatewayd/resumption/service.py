@@ -151,6 +151,18 @@ class ResumableStreams:
                 error = _ended("stream_stopped", "the account was deactivated or removed")
                 self._tasks.spawn("end of a stream", self._end(recording, error))
 
+    def forget_account(self, user_id: str) -> None:
+        """Stop the streams of a removed account, and delete what was being stored as it was removed."""
+        for recording in self._running.values():
+            if recording.user_id == user_id:
+                recording.is_discarded = True
+        self.stop_account(user_id)
+        self._tasks.spawn("removal of streams", self._remove_account(user_id))
+
+    async def _remove_account(self, user_id: str) -> None:
+        async with self._lock:
+            await self._store.remove_user(user_id)
+
     async def resume(self) -> None:
         """Mark the streams of the former process as interrupted; call once, before the first request."""
         count_interrupted = await self._store.interrupt(self._clock())

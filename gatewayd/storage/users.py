@@ -14,6 +14,8 @@ from gatewayd.storage.engine.fields import decode, encode_optional, fits_columns
 from gatewayd.storage.engine.readers import QueryReader, read_column
 from gatewayd.storage.engine.statements import SqlStatement, contains_pattern, storable_ids
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
+from gatewayd.storage.resumption.idempotent_requests import delete_requests_of
+from gatewayd.storage.resumption.streams import delete_streams_of
 from gatewayd.storage.scim import identity_index
 from gatewayd.storage.tables.accounts import UserRow
 from gatewayd.text import casefold_nfc
@@ -136,10 +138,12 @@ class TortoiseUsers:
             return await UserRow.filter(id=user_id).update(password_hash=password_hash) > 0
 
     async def remove(self, user_id: str) -> bool:
-        """Delete a user; foreign keys delete their memberships and API keys."""
+        """Delete a user; foreign keys delete what belongs to them, apart from streams and stored replies."""
         if not fits_columns(UserRow, id=user_id):
             return False
         async with write_transaction("remove the user"):
+            await delete_streams_of(user_id)
+            await delete_requests_of(user_id)
             return await UserRow.filter(id=user_id).delete() > 0
 
     async def count(self) -> int:

@@ -68,6 +68,11 @@ class TortoiseReplies:
         async with write_transaction("forget old requests"):
             return await IdempotentRequestRow.filter(created_at__lt=before).delete()
 
+    async def remove_user(self, user_id: str) -> None:
+        """Delete all requests of a user."""
+        async with write_transaction("forget the requests of a user"):
+            await delete_requests_of(user_id)
+
     async def trim(self, user_id: str, most: int, characters: int) -> None:
         """Delete all but the newest requests of a user; running ones stay."""
         with translate_errors("count the requests of a user"):
@@ -85,6 +90,11 @@ class TortoiseReplies:
         if gone:
             async with write_transaction("forget old requests"):
                 await IdempotentRequestRow.filter(digest__in=gone).delete()
+
+
+async def delete_requests_of(user_id: str) -> None:
+    """Delete all requests of a user, within the transaction of the caller."""
+    await IdempotentRequestRow.filter(user_id=user_id).delete()
 
 
 def _members_of(reply: StoredReply) -> dict[str, Any]:

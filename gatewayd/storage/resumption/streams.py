@@ -73,11 +73,27 @@ class TortoiseStreams:
         """Delete streams with their frames; return how many there were."""
         removed = 0
         for start in range(0, len(stream_ids), MAX_BATCH_ROWS):
-            part = list(stream_ids[start : start + MAX_BATCH_ROWS])
+            part = stream_ids[start : start + MAX_BATCH_ROWS]
             async with write_transaction("delete streams"):
-                await StreamFramesRow.filter(stream_id__in=part).delete()
-                removed += await StreamRow.filter(id__in=part).delete()
+                removed += await _delete(part)
         return removed
+
+    async def remove_user(self, user_id: str) -> None:
+        """Delete all streams of a user."""
+        async with write_transaction("delete the streams of a user"):
+            await delete_streams_of(user_id)
+
+
+async def delete_streams_of(user_id: str) -> None:
+    """Delete all streams of a user, within the transaction of the caller."""
+    found = [row.id for row in await StreamRow.filter(user_id=user_id).only("id")]
+    for start in range(0, len(found), MAX_BATCH_ROWS):
+        await _delete(found[start : start + MAX_BATCH_ROWS])
+
+
+async def _delete(stream_ids: Sequence[str]) -> int:
+    await StreamFramesRow.filter(stream_id__in=list(stream_ids)).delete()
+    return await StreamRow.filter(id__in=list(stream_ids)).delete()
 
 
 def _columns_of(record: StreamRecord) -> dict[str, object]:

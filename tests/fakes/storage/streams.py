@@ -51,6 +51,9 @@ class MemoryStreams:
             self.batches.pop(each, None)
         return sum(self.streams.pop(each, None) is not None for each in stream_ids)
 
+    async def remove_user(self, user_id: str) -> None:
+        await self.remove([each.id for each in self.streams.values() if each.user_id == user_id])
+
 
 class MemoryReplies:
     """Implements `resumption.interfaces.ReplyStore`; `outage` is raised by every write."""
@@ -69,6 +72,9 @@ class MemoryReplies:
 
     async def remove(self, digest: str) -> None:
         self.requests.pop(digest, None)
+
+    async def remove_user(self, user_id: str) -> None:
+        self.requests = {digest: each for digest, each in self.requests.items() if each.user_id != user_id}
 
     async def prune(self, before: int) -> int:
         gone = [each.digest for each in self.requests.values() if each.created_at < before]

@@ -168,3 +168,17 @@ async def test_running_requests_of_a_user_are_bounded(world: World, monkeypatch:
         await world.replies.begin(replace(KEY, digest="d2"))
     assert caught.value.kind is ErrorKind.RATE_LIMITED
     assert await world.replies.begin(RequestKey("u2", "d3", "f")) is None
+
+
+async def test_replies_of_a_removed_account_are_gone_and_stay_so(world: World) -> None:
+    await world.replies.answer(replace(KEY, digest="d0"), world.work)
+    await world.replies.answer(replace(KEY, user_id="u2", digest="d2"), world.work)
+    world.gate = asyncio.Event()
+    running = asyncio.ensure_future(world.replies.answer(KEY, world.work))
+    await asyncio.sleep(0)
+    world.replies.forget_account("u1")
+    world.gate.set()
+    await running
+    await asyncio.sleep(0)
+    assert list(world.store.requests) == ["d2"]
+    assert not world.replies._removed

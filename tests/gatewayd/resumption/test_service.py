@@ -163,6 +163,20 @@ async def test_streams_of_an_account_without_access_end(world: World) -> None:
     assert not other.is_over
 
 
+async def test_streams_of_a_removed_account_are_gone_and_stay_so(world: World) -> None:
+    ended, own = world.begin([b"data: a\n\n"]), world.begin([b"data: b\n\n"], holds=True)
+    other = world.begin([b"data: c\n\n"], user_id="u2", holds=True)
+    await until_over(ended)
+    await world.streams.write()
+    assert len(world.store.streams) == 3
+    world.streams.forget_account("u1")
+    await until_over(own)
+    await world.streams.write()
+    assert list(world.store.streams) == [other.id]
+    assert list(world.store.batches) == [other.id]
+    assert list(world.streams._running) == [other.id]
+
+
 async def test_stream_that_fails_before_it_begins_is_never_stored(world: World) -> None:
     async def produce(recording: StreamRecording) -> None:
         recording.refuse(GatewayError(ErrorKind.RATE_LIMITED, "cannot"))

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd.pipeline.responses.archive import ArchiveBounds, StoredResponse
 from gatewayd.resumption.interfaces import StreamStore
-from gatewayd.resumption.records import FrameBatch, StreamRecord, StreamState
+from gatewayd.resumption.records import FrameBatch, RequestRecord, StoredReply, StreamRecord, StreamState
 from gatewayd.storage.engine.database import Database
+from gatewayd.storage.responses.stored import TortoiseResponses
+from gatewayd.storage.resumption.idempotent_requests import TortoiseReplies
 from gatewayd.storage.resumption.streams import TortoiseStreams
+from gatewayd.storage.users import TortoiseUsers
+from tests.fakes.accounts.records import user
 from tests.fakes.storage.streams import MemoryStreams
 from tests.gatewayd.storage.conftest import ENGINES, make_location
 
@@ -71,3 +76,25 @@ async def test_removed_stream_leaves_no_frames(store: StreamStore) -> None:
     assert await store.find("s1") is None
     assert await store.read("s1", 0, 8) == []
     assert await store.find("s2") is not None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+async def test_a_removed_user_takes_streams_and_stored_replies_along(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    async with Database.open(make_location(request, tmp_path, engine)):
+        store, replies, responses = TortoiseStreams(), TortoiseReplies(b"secret"), TortoiseResponses()
+        for name in ("u1", "u2"):
+            await TortoiseUsers().add(user(name), None)
+            await store.write([stream(f"s-{name}", user_id=name)], [FrameBatch(f"s-{name}", 1, 1, b"a\n\n")])
+            await replies.put(RequestRecord(f"d-{name}", name, "f", 1, StoredReply(text="a")))
+            kept = StoredResponse(f"r-{name}", name, "m", {}, [], created_at=1, expires_at=9)
+            assert await responses.add(kept, ArchiveBounds())
+        assert await TortoiseUsers().remove("u1")
+        assert [bool(await store.find(f"s-{name}")) for name in ("u1", "u2")] == [False, True]
+        assert [len(await store.read(f"s-{name}", 0, 9)) for name in ("u1", "u2")] == [0, 1]
+        assert [bool(await replies.find(f"d-{name}")) for name in ("u1", "u2")] == [False, True]
+        assert [bool(await responses.find(f"r-{name}")) for name in ("u1", "u2")] == [False, True]
+        await store.remove_user("u2")
+        await replies.remove_user("u2")
+        assert (await store.find("s-u2"), await replies.find("d-u2")) == (None, None)
