@@ -21,6 +21,7 @@ from gatewayctl.commands import (
     invitations,
     keys,
     limits,
+    metrics,
     models,
     permissions,
     scim,
@@ -34,6 +35,7 @@ from gatewayctl.commands import (
     users,
 )
 from gatewayctl.commands.observation import logs, metrics
+from gatewayctl.commands.consumption import limits
 from gatewayctl.commands.plugins import functions, tools
 from gatewayctl.commands.upkeep import audit
 from gatewayctl.failures import CommandError

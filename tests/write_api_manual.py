@@ -110,6 +110,11 @@ SECTIONS: Final = (
         "Users sign in, change their own account and create API keys.",
     ),
     Section(
+        "Limits",
+        frozenset({"limits"}),
+        "Limits and budgets of model calls. gatewayd-operations(7), LIMITS AND BUDGETS, has the rules.",
+    ),
+    Section(
         "Providers and status",
         frozenset({"providers", "status"}),
         "Administrators add providers and runtimes to those of gatewayd.toml(5), which stay as they are. "

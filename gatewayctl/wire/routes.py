@@ -13,7 +13,6 @@ from gatewayctl.wire import (
     health,
     invitations,
     keys,
-    limits,
     models,
     permissions,
     plugins,
@@ -25,6 +24,7 @@ from gatewayctl.wire import (
     tool_servers,
     users,
 )
+from gatewayctl.wire.consumption import limits
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
 from gatewayctl.wire.upkeep import audit
 

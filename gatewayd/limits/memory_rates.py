@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gatewayd.limits.interfaces import RateTicket
-from gatewayd.limits.rate_window import RateWindow, Slot
+from gatewayd.limits.rate_window import SlidingWindow, Slot
 from gatewayd.limits.records import RatePot, RateQuantity, RateRefusal, RateUse
 
 IDLE_POTS: Final = 1000
@@ -21,8 +21,8 @@ class PotState:
     __slots__ = ("parallel", "requests", "tokens")
 
     def __init__(self) -> None:
-        self.requests = RateWindow()
-        self.tokens = RateWindow()
+        self.requests = SlidingWindow()
+        self.tokens = SlidingWindow()
         self.parallel = 0
 
     def is_idle(self, now: float) -> bool:

@@ -11,7 +11,7 @@ Slot = list[float]
 """Time of the first and of the last amount, and their sum."""
 
 
-class RateWindow:
+class SlidingWindow:
     """The sum of the amounts of the last 60 seconds, in at most 61 slots; times are monotonic seconds."""
 
     __slots__ = ("_slots", "total")

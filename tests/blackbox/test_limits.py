@@ -122,16 +122,16 @@ def test_the_stricter_of_two_limits_is_told(site: LimitSite) -> None:
 
 
 def test_a_budget_counts_every_path_and_is_exhausted(site: LimitSite) -> None:
-    site.limit(user="root@example.org", budgets=["10000tokens/month"], warn_percent=1)
+    site.limit(user="root@example.org", budgets=["1000tokens/month"], warn_percent=1)
     for path, model in (
         ("/v1/chat/completions", "o.m"),
         ("/v1/messages", "a.m"),
         ("/v1/chat/completions", "l.m"),
         ("/ollama/api/chat", "l.m"),
     ):
-        before = int(site.uses()["10000tokens/month"]["used"].removesuffix("tokens"))
+        before = int(site.uses()["1000tokens/month"]["used"].removesuffix("tokens"))
         assert site.ask(model, path).status == 200
-        after = site.uses()["10000tokens/month"]
+        after = site.uses()["1000tokens/month"]
         assert int(after["used"].removesuffix("tokens")) > before, path
     site.limit(user="root@example.org", budgets=["1tokens/month"])
     refused = site.ask()

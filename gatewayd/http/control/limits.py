@@ -5,9 +5,9 @@ from typing import Any
 
 from aiohttp import web
 
-from gatewayctl.wire import limits as wire
 from gatewayctl.wire import routes
 from gatewayctl.wire.base import Outcome
+from gatewayctl.wire.consumption import limits as wire
 from gatewayd.http.audit import note_change
 from gatewayd.http.body import read_model
 from gatewayd.http.control.rows import serve

@@ -2,11 +2,11 @@
 
 import random
 
-from gatewayd.limits.rate_window import RateWindow
+from gatewayd.limits.rate_window import SlidingWindow
 
 
 def test_an_amount_leaves_after_a_minute() -> None:
-    window = RateWindow()
+    window = SlidingWindow()
     window.add(100.0, 3)
     window.expire(159.9)
     assert (window.total, window.wait(159.5, 1), window.reset(159.5)) == (3, 0.5, 0.5)
@@ -15,7 +15,7 @@ def test_an_amount_leaves_after_a_minute() -> None:
 
 
 def test_memory_is_constant() -> None:
-    window = RateWindow()
+    window = SlidingWindow()
     for number in range(10_000):
         now = number / 50
         window.expire(now)
@@ -25,7 +25,7 @@ def test_memory_is_constant() -> None:
 
 
 def test_a_correction_follows_its_amount() -> None:
-    window = RateWindow()
+    window = SlidingWindow()
     old = window.add(0.0, 100)
     new = window.add(30.0, 100)
     window.correct(40.0, old, -40)
@@ -40,14 +40,14 @@ def test_a_correction_follows_its_amount() -> None:
 
 
 def test_wait_is_until_enough_has_left() -> None:
-    window = RateWindow()
+    window = SlidingWindow()
     for at in (0.0, 10.0, 20.0):
         window.add(at, 5)
     assert [window.wait(30.0, excess) for excess in (1, 5, 6, 15, 99)] == [30.0, 30.0, 40.0, 50.0, 60.0]
 
 
 def test_no_minute_holds_more_than_the_limit() -> None:
-    chance, window, limit, now = random.Random(7), RateWindow(), 20, 0.0
+    chance, window, limit, now = random.Random(7), SlidingWindow(), 20, 0.0
     admitted: list[float] = []
     for _ in range(5000):
         now += chance.expovariate(2)

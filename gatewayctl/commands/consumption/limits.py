@@ -8,7 +8,7 @@ from gatewayctl.command import DryRun, Noun, Session, Yes
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
 from gatewayctl.wire import routes
-from gatewayctl.wire.limits import Limit, LimitChange, LimitUse, LimitWritten
+from gatewayctl.wire.consumption.limits import Limit, LimitChange, LimitUse, LimitWritten
 
 noun = Noun("Limits and budgets of model calls.")
 
@@ -54,6 +54,55 @@ DETAIL: View[Limit] = View(
 )
 WRITTEN: View[LimitWritten] = View(name=lambda row: row.id, columns={})
 
+OfKey = Annotated[
+    str | None, typer.Option("--key", metavar="KEY", help="Limit the calls with this key, by its id.")
+]
+OfUser = Annotated[
+    str | None,
+    typer.Option("--user", metavar="USER", help="Limit the calls of this user, in place of --default."),
+]
+OfGroup = Annotated[
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="Limit the calls of all members of this group together."),
+]
+EachMember = Annotated[
+    bool, typer.Option("--each-member", help="Limit the calls of each member of the group on their own.")
+]
+OfDefault = Annotated[
+    bool,
+    typer.Option("--default", help="Limit the calls of each user on their own who has no limit by --user."),
+]
+OfAll = Annotated[bool, typer.Option("--all", help="Limit the calls of all users together.")]
+OfModel = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="MODEL", help="Count only calls of this model and of models based on it."
+    ),
+]
+RequestRate = Annotated[
+    str | None,
+    typer.Option("--requests-per-minute", metavar="NUMBER", help="Requests in any minute, or off."),
+]
+TokenRate = Annotated[
+    str | None, typer.Option("--tokens-per-minute", metavar="NUMBER", help="Tokens in any minute, or off.")
+]
+ParallelCalls = Annotated[
+    str | None, typer.Option("--parallel", metavar="NUMBER", help="Calls and streams at a time, or off.")
+]
+Budgets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--budget",
+        metavar="BUDGET",
+        help="Budgets in place of those before, such as 10usd/month or 1000000tokens/day, or off.",
+    ),
+]
+WarnAt = Annotated[
+    str | None,
+    typer.Option(
+        "--warn-at", metavar="PERCENT", help="Part of a budget at which the user is warned, or off."
+    ),
+]
 LimitRef = Annotated[str, typer.Argument(metavar="LIMIT", help="Id of the limit, as limit list shows it.")]
 
 
@@ -82,66 +131,22 @@ def show(
     "set",
     "gatewayctl limit set --default --requests-per-minute 60 --budget 5usd/week",
     "gatewayctl limit set --group staff --budget 500usd/month --warn-at 80",
-    "gatewayctl limit set --user ada@example.org --model big-model --tokens-per-minute off --parallel 2",
+    "gatewayctl limit set --user ada@example.org --model big --tokens-per-minute off --parallel 2",
 )
 def set_limit(
     session: Session,
-    key: Annotated[
-        str | None, typer.Option("--key", metavar="KEY", help="Limit the calls with this key, by its id.")
-    ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option("--user", metavar="USER", help="Limit the calls of this user, in place of --default."),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group", metavar="GROUP", help="Limit the calls of all members of this group together."
-        ),
-    ] = None,
-    each_member: Annotated[
-        bool,
-        typer.Option("--each-member", help="Limit the calls of each member of the group on their own."),
-    ] = False,
-    default: Annotated[
-        bool,
-        typer.Option(
-            "--default", help="Limit the calls of each user on their own who has no limit by --user."
-        ),
-    ] = False,
-    every: Annotated[bool, typer.Option("--all", help="Limit the calls of all users together.")] = False,
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="MODEL", help="Count only calls of this model and of models based on it."
-        ),
-    ] = "",
-    requests: Annotated[
-        str | None,
-        typer.Option("--requests-per-minute", metavar="NUMBER", help="Requests in any minute, or off."),
-    ] = None,
-    tokens: Annotated[
-        str | None,
-        typer.Option("--tokens-per-minute", metavar="NUMBER", help="Tokens in any minute, or off."),
-    ] = None,
-    parallel: Annotated[
-        str | None,
-        typer.Option("--parallel", metavar="NUMBER", help="Calls and streams at a time, or off."),
-    ] = None,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--budget",
-            metavar="BUDGET",
-            help="Budgets in place of those before, such as 10usd/month or 1000000tokens/day, or off.",
-        ),
-    ] = None,
-    warn_at: Annotated[
-        str | None,
-        typer.Option(
-            "--warn-at", metavar="PERCENT", help="Part of a budget at which the user is warned, or off."
-        ),
-    ] = None,
+    key: OfKey = None,
+    user: OfUser = None,
+    group: OfGroup = None,
+    each_member: EachMember = False,
+    default: OfDefault = False,
+    every: OfAll = False,
+    model: OfModel = "",
+    requests: RequestRate = None,
+    tokens: TokenRate = None,
+    parallel: ParallelCalls = None,
+    budget: Budgets = None,
+    warn_at: WarnAt = None,
     dry_run: DryRun = False,
 ) -> None:
     """Create a limit, or change the one of the same subject and model.
@@ -149,25 +154,21 @@ def set_limit(
     What is not given stays as it is. Periods are those of the calendar in UTC. All limits that count a call
     apply together; the refusal names the one that lasts longest.
     """
-    whose = {"key": key, "user": user, "group": group}
-    given: dict[str, Any] = {name: value for name, value in whose.items() if value is not None}
-    if len(given) + default + every > 1 or not (given or default or every or model):
+    whose = _given(key=key, user=user, group=group)
+    if len(whose) + default + every > 1 or not (whose or default or every or model):
         raise usage("cannot set the limit: give one of --key, --user, --group, --default, --all or --model")
     if each_member and group is None:
         raise usage("cannot set the limit: --each-member needs --group")
-    numbers = {
-        "requests_per_minute": requests,
-        "tokens_per_minute": tokens,
-        "parallel": parallel,
-        "warn_percent": warn_at,
-    }
-    values = {name: _number(name, text) for name, text in numbers.items() if text is not None}
+    texts = _given(
+        requests_per_minute=requests, tokens_per_minute=tokens, parallel=parallel, warn_percent=warn_at
+    )
+    values = {name: _number(name, text) for name, text in texts.items()}
     if budget is not None:
         values["budgets"] = None if budget == [OFF] else budget
     if not values:
         raise usage("cannot set the limit: nothing to limit was given")
     request = LimitChange.model_validate(
-        {**given, "each_member": each_member, "default": default, "model": model, **values}
+        {**whose, "each_member": each_member, "default": default, "model": model, **values}
     )
     session.written(session.client.call(routes.SET_LIMIT, body=request, dry_run=dry_run), WRITTEN, "limit")
 
@@ -177,6 +178,10 @@ def remove(session: Session, limit: LimitRef, yes: Yes = False, dry_run: DryRun 
     """Remove a limit, and forget what was used of it."""
     confirm(f"Remove the limit {limit}?", yes=yes or dry_run)
     session.written(session.client.call(routes.REMOVE_LIMIT, limit, dry_run=dry_run), WRITTEN, "limit")
+
+
+def _given(**options: str | None) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _number(name: str, text: str) -> Any:
