@@ -37,7 +37,7 @@ from gatewayctl.commands import (
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.consumption import limits
 from gatewayctl.commands.plugins import functions, tools
-from gatewayctl.commands.upkeep import audit
+from gatewayctl.commands.upkeep import audit, garbage
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
@@ -75,6 +75,7 @@ setup.register(app)
 health.register(app)
 metrics.register(app)
 ingest.register(app)
+garbage.register(app)
 
 
 def _show_version(wanted: bool) -> None:

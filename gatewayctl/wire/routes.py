@@ -26,7 +26,7 @@ from gatewayctl.wire import (
 )
 from gatewayctl.wire.consumption import limits
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
-from gatewayctl.wire.upkeep import audit
+from gatewayctl.wire.upkeep import audit, garbage
 
 
 def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoint[NoBody, ReplyType]:
@@ -434,6 +434,14 @@ VERIFY_AUDIT: Final = _post(
     audit.AuditVerification,
     audit.AuditVerdict,
     "Verify the chain of the audit log",
+    slow=True,
+)
+COLLECT_GARBAGE: Final = _write(
+    "POST",
+    "/v1/garbage/collect",
+    garbage.GarbageCollection,
+    garbage.GarbageReport,
+    "Remove what nothing needs",
     slow=True,
 )
 

@@ -12,6 +12,7 @@ from gatewayd.assembly.batches import batch_rows, control_batch_rows
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
+from gatewayd.assembly.garbage import control_garbage_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.media_routes import media_rows
@@ -421,6 +422,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_audit_rows(services.audit),
+        *control_garbage_rows(services),
         *control_chat.ControlChatRoutes(
             services.pipeline,
             services.catalog,

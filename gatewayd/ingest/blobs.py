@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -89,6 +89,29 @@ class LocalBlobs:
             found.pop(file_id, None)
         await _in_thread(lambda: _unlink(found.values()))
         return len(found)
+
+    async def find_orphans(self, known: AsyncIterator[str], before: int) -> Sequence[tuple[str, int]]:
+        """Return the ids and sizes of the blobs from before a time that belong to none of the known files."""
+        stored = await _in_thread(self._stored)
+        async for file_id in known:
+            stored.pop(file_id, None)
+        return await _in_thread(
+            lambda: [(name, size) for name, path in stored.items() if (size := _old_size(path, before)) >= 0]
+        )
+
+    async def remove_orphan(self, file_id: str, before: int) -> Sequence[int]:
+        """Delete a blob if it is still from before a time; return its size, nothing for a newer one."""
+        return await _in_thread(lambda: _remove_old([self.path(file_id)], before))
+
+    async def find_abandoned(self, before: int) -> Sequence[int]:
+        """Return the sizes of the unfinished uploads that were not written to since a time."""
+        return await _in_thread(
+            lambda: [size for path in self._unfinished() if (size := _old_size(path, before)) >= 0]
+        )
+
+    async def remove_abandoned(self, before: int) -> Sequence[int]:
+        """Delete the unfinished uploads that were not written to since a time; return their sizes."""
+        return await _in_thread(lambda: _remove_old(self._unfinished(), before))
 
     async def _fill(self, sink: "_Sink", stream: AsyncIterator[bytes], limit: int) -> None:
         buffer = bytearray()
@@ -197,6 +220,25 @@ def _is_older(path: Path, before: int) -> bool:
         return path.stat().st_mtime < before
     except FileNotFoundError:
         return False
+
+
+def _old_size(path: Path, before: int) -> int:
+    """Return the size of a file that is older than a time, -1 for another or an absent one."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return -1
+    return found.st_size if found.st_mtime < before else -1
+
+
+def _remove_old(paths: Iterable[Path], before: int) -> list[int]:
+    removed = []
+    for path in paths:
+        size = _old_size(path, before)
+        if size >= 0:
+            _unlink([path])
+            removed.append(size)
+    return removed
 
 
 def _unlink(paths: Iterable[Path]) -> None:

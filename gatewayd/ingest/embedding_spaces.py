@@ -131,6 +131,29 @@ class EmbeddingSpaces:
             finally:
                 self._state = replace(self._state, running=False)
 
+    async def find_unused(self) -> Sequence[str]:
+        """Return the names of the spaces that are neither searched nor filled, which an ended reindex left.
+
+        None while a reindex runs, or before the configured model has answered.
+        """
+        is_unknown = self._models.configured is not None and self._own_space is None
+        active = await self._stores.spaces.find_active()
+        if self._reindex_lock.locked() or is_unknown or active is None:
+            return []
+        used = {active.name, self._own_space.name if self._own_space is not None else active.name}
+        return [space.name for space in await self._stores.spaces.list() if space.name not in used]
+
+    async def remove_unused(self) -> int:
+        """Remove the spaces of `find_unused` with their vectors; return their number."""
+        unused = await self.find_unused()
+        if not unused or self._reindex_lock.locked():
+            return 0
+        async with self._reindex_lock:
+            for name in unused:
+                await self._stores.spaces.remove(name)
+                self._opened_embedders.pop(name, None)
+        return len(unused)
+
     async def _reindex(self) -> None:
         self._state = ReindexState(running=True)
         target = await self._configured()

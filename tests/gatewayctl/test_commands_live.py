@@ -150,6 +150,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("audit verify"),
         Step("audit verify --checkpoints /dev/null", 2),
     ],
+    "gc": [Step("gc --dry-run"), Step("gc --older-than 1h"), Step("gc --older-than never", 2)],
     "database": [Step("database check"), Step("database check --timeout 0", 2)],
     "chat": [
         Step("chat m hello"),

@@ -42,6 +42,7 @@ from gatewayd.http.control.documents.files import ControlFileRoutes, FileReceive
 from gatewayd.http.control.documents.queue import QueueRoutes
 from gatewayd.http.control.documents.reindex import ReindexRoutes
 from gatewayd.http.control.documents.serializers import DocumentViews
+from gatewayd.http.control.garbage import ControlGarbageRoutes
 from gatewayd.http.control.health import ControlHealthRoutes, DaemonFacts
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.limits import ControlLimitRoutes
@@ -77,6 +78,7 @@ from tests.fakes.accounts.services import Accounts
 from tests.fakes.daemons.control_audit import AuditHouse, make_audit
 from tests.fakes.daemons.control_chats import LiveServices
 from tests.fakes.daemons.control_plugins import PluginHouse, make_house
+from tests.fakes.documents.garbage import make_garbage
 from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
 from tests.fakes.limits.bench import LimitBench
@@ -217,6 +219,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlMetricsRoutes(render_metrics).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),
+        *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
         *ControlChatRoutes(
             pipeline,
             control.catalog,

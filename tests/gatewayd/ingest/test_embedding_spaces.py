@@ -194,3 +194,17 @@ async def test_no_model_at_all(tmp_path: Path) -> None:
     async with ingesting(tmp_path, configured=None) as ingest:
         assert (await ingest.completed("a.txt", "text")).status is FileStatus.COMPLETED
         assert (await searched(ingest), await entered(ingest)) == (None, [])
+
+
+async def test_vectors_of_a_former_model_that_a_cut_reindex_left_are_unused(tmp_path: Path) -> None:
+    library = await filled(tmp_path)
+    async with changing(tmp_path, library) as ingest:
+        assert await ingest.spaces.find_unused() == [], "the configured model has not answered"
+        await ingest.completed("new.txt", "a new file")
+        assert await ingest.spaces.find_unused() == [], "one is searched, the other is filled"
+    async with ingesting(tmp_path, library=library, configured=HashEmbedder(OLD)) as ingest:
+        await searched(ingest)
+        assert await ingest.spaces.find_unused() == [NEW]
+        assert await ingest.spaces.remove_unused() == 1
+        assert set(library.tables.spaces) == {OLD}
+        assert await ingest.spaces.remove_unused() == 0

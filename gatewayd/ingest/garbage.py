@@ -1,0 +1,125 @@
+"""Collection of garbage: bytes without a file, abandoned uploads, unused vectors, expired rows."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from gatewayd import ids
+from gatewayd.ingest.blobs import LocalBlobs
+
+MIN_AGE_SECONDS: Final = 3600
+"""Least age of what is collected: an upload writes, and its row follows its bytes, earlier than that."""
+
+DEFAULT_AGE_SECONDS: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageCount:
+    """What was found, or removed, of one kind; `size` is in bytes, 0 where it is not known."""
+
+    kind: str
+    count: int
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlobHolder:
+    """A folder of blobs, and the ids of the files whose bytes they are."""
+
+    blobs: LocalBlobs
+    ids: Callable[[], AsyncIterator[str]]
+    exists: Callable[[str], Awaitable[bool]]
+
+
+class RowFinder(Protocol):
+    """The rows of files whose bytes are blobs."""
+
+    def ids(self) -> AsyncIterator[str]:
+        """Yield the ids of all files."""
+        ...
+
+    async def find(self, file_id: str, /) -> object | None:
+        """Return one file, None if it is absent."""
+        ...
+
+
+class UnusedSpaces(Protocol):
+    """Vectors that nothing searches."""
+
+    async def find_unused(self) -> Sequence[str]:
+        """Return the names of embedding spaces that are neither searched nor filled."""
+        ...
+
+    async def remove_unused(self) -> int:
+        """Remove these spaces with their vectors; return their number."""
+        ...
+
+
+class RehearsedTransactions(Protocol):
+    """Transactions that are rolled back."""
+
+    def rehearsal(self) -> AbstractAsyncContextManager[None]:
+        """Run a transaction that is always rolled back."""
+        ...
+
+
+class GarbageCollector:
+    """Finds and removes what nothing needs; `expired` removes the expired rows of each kind."""
+
+    def __init__(
+        self,
+        holders: Sequence[BlobHolder],
+        spaces: UnusedSpaces,
+        expired: Mapping[str, Callable[[], Awaitable[int]]],
+        transactor: RehearsedTransactions,
+        clock: ids.Clock | None = None,
+    ) -> None:
+        self._holders = holders
+        self._spaces = spaces
+        self._expired = expired
+        self._transactor = transactor
+        self._clock = clock or ids.retention_clock()
+
+    async def find(self, age: int = DEFAULT_AGE_SECONDS, *, rows: bool = True) -> Sequence[GarbageCount]:
+        """Return what `collect` would remove, of at least this age in seconds; changes nothing."""
+        before = self._clock() - max(age, MIN_AGE_SECONDS)
+        orphans, uploads = await self._blobs(before)
+        found = [_sum("orphaned files", orphans), _sum("abandoned uploads", uploads)]
+        found.append(GarbageCount("unused vectors", len(await self._spaces.find_unused())))
+        if rows:
+            async with self._transactor.rehearsal():
+                found += await self._prune()
+        return found
+
+    async def collect(self, age: int = DEFAULT_AGE_SECONDS) -> Sequence[GarbageCount]:
+        """Remove what is older than an age in seconds, and return what was removed.
+
+        Each file is looked at again right before it is deleted: its age, and whether it has a row by now.
+        """
+        before = self._clock() - max(age, MIN_AGE_SECONDS)
+        removed: list[int] = []
+        uploads: list[int] = []
+        for holder in self._holders:
+            for file_id, _ in await holder.blobs.find_orphans(holder.ids(), before):
+                if not await holder.exists(file_id):
+                    removed += await holder.blobs.remove_orphan(file_id, before)
+            uploads += await holder.blobs.remove_abandoned(before)
+        counts = [_sum("orphaned files", removed), _sum("abandoned uploads", uploads)]
+        counts.append(GarbageCount("unused vectors", await self._spaces.remove_unused()))
+        return [*counts, *await self._prune()]
+
+    async def _blobs(self, before: int) -> tuple[list[int], list[int]]:
+        orphans: list[int] = []
+        uploads: list[int] = []
+        for holder in self._holders:
+            orphans += [size for _, size in await holder.blobs.find_orphans(holder.ids(), before)]
+            uploads += await holder.blobs.find_abandoned(before)
+        return orphans, uploads
+
+    async def _prune(self) -> list[GarbageCount]:
+        return [GarbageCount(kind, await prune()) for kind, prune in self._expired.items()]
+
+
+def _sum(kind: str, sizes: Sequence[int]) -> GarbageCount:
+    return GarbageCount(kind, len(sizes), sum(sizes))
