@@ -23,6 +23,7 @@ from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.limits import open_limits
 from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.metrics.services import open_monitoring
+from gatewayd.assembly.metering import make_metering, price_rules
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers
@@ -43,6 +44,8 @@ from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.recorder import UsageRecorder
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
@@ -51,6 +54,7 @@ from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse, refuse_network_file_system
 from gatewayd.storage.engine.readers import open_ping, open_reader
+from gatewayd.storage.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 
 POLL_SECONDS: Final = 0.2
@@ -88,12 +92,15 @@ class Gateway:
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     """Open and build everything in order; `stack` closes it in reverse."""
     database = await open_database(settings, stack)
+    usage = UsageRecorder(TortoiseUsage())
+    # The last calls end when the tasks and sources are closed.
+    stack.push_async_callback(usage.flush)
     tasks = TaskRegistry()
     sources = ConfiguredSources(await start_builtin(settings, tasks))
     stack.push_async_callback(tasks.close)
     # Closed before the tasks are: the built-in model ends in its own order.
     stack.push_async_callback(sources.close)
-    services = await open_services(settings, database, tasks, sources, stack)
+    services = await open_services(settings, database, tasks, sources, usage, stack)
     edge = make_edge_services(services)
     streaming = make_streaming_routes(services, edge)
     return Gateway(services, make_public(services, edge, streaming), make_control(services), streaming)
@@ -104,6 +111,7 @@ async def open_services(
     database: Database,
     tasks: TaskRegistry,
     sources: ConfiguredSources,
+    usage: UsageRecorder,
     stack: AsyncExitStack,
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
@@ -112,7 +120,8 @@ async def open_services(
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
     ping = await stack.enter_async_context(open_ping(database))
-    catalog = make_catalog(settings, stores, tasks)
+    metering = make_metering(settings, usage, reader, tasks)
+    catalog = make_catalog(settings, stores, tasks, metering.meter)
     await catalog.load()
     providers = make_providers(settings, lambda: services.settings)
     live = await open_live(settings, accounts, tasks, stack)
@@ -152,6 +161,7 @@ async def open_services(
         answering=answering,
         batches=batches,
         room=room,
+        metering=metering,
         resumption=await open_resumption(
             settings, signing_secret(settings).encode(), tasks, room, accounts.changes
         ),
@@ -216,6 +226,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.resumption.configure(settings)
     services.limits.configure(settings)
     services.audit.configure(settings)
+    services.metering.prices.configure(price_rules(settings))
     await services.extensions.registry.reload()
     services.identity.configure(settings)
     services.provisioning.configure(settings)
@@ -239,7 +250,7 @@ async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
     return database
 
 
-def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry) -> Catalog:
+def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter) -> Catalog:
     """Return the catalogue without sources."""
     options = CatalogOptions(
         max_age=settings.models_cache_ttl,
@@ -248,7 +259,7 @@ def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry)
         bypass_all=settings.bypass_model_access_control,
         bypass_admins=settings.bypass_admin_access_control,
     )
-    return Catalog(stores.models, tasks, options)
+    return Catalog(stores.models, tasks, options, meter=meter)
 
 
 def _read(path: Path) -> str:

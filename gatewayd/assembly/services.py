@@ -12,6 +12,7 @@ from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
 from gatewayd.assembly.limits import LimitServices
 from gatewayd.assembly.metrics.services import MonitoringServices
+from gatewayd.assembly.metering import MeteringServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.assembly.resumption import ResumptionServices
 from gatewayd.assembly.runs import AnswerServices
@@ -53,6 +54,7 @@ class GatewayServices:
     answering: AnswerServices
     batches: BatchServices
     room: DescriptorBudget
+    metering: MeteringServices
     resumption: ResumptionServices
     limits: LimitServices
     monitoring: MonitoringServices

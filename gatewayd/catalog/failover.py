@@ -118,4 +118,10 @@ class Failover:
 
 def _note(call: MeteredCall, model: Model, source: str) -> None:
     call.attempts += 1
+    foresee(call, model, source)
+
+
+def foresee(call: MeteredCall, model: Model, source: str) -> None:
+    """Tell a call which source will be asked for which of its models, so that its price is known."""
     call.source, call.upstream_model, call.family = source, model.upstream_id, model.family
+    call.details, call.maker = model.detail, model.maker

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from gatewayd.catalog.failover import Candidate
+from gatewayd.catalog.failover import Candidate, foresee
 from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, RuntimeSource, Viewer
 from gatewayd.catalog.model_names import model_name_variants
 from gatewayd.catalog.records import Model
@@ -154,6 +154,7 @@ class ModelRuntimes:
             request_id=context.request_id,
             is_stream=endpoint != EMBEDDINGS and body.get("stream") is not False,
         )
+        foresee(call, candidates[0].model, candidates[0].source.name)
         name, answer = await meter.run(call, self._catalog.failover.ask, candidates, ask, call)
         return name, MeteredReply(answer, call, meter)
 

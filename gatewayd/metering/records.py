@@ -11,7 +11,7 @@ from gatewayd import ids
 if TYPE_CHECKING:
     from gatewayd.metering.interfaces import CallAdmission
 
-MAX_TOKENS: Final = 2**40
+MAX_TOKENS: Final = 2**31
 """Maximum number of tokens of one kind of one call; a provider that tells more is not believed."""
 
 
@@ -85,7 +85,8 @@ class MeteredCall:
     its own. `usage` is None in flight; `is_estimated` marks one that no provider told. `cost` is in
     nano-dollars, None for an unknown price. `error_kind` is the kind of the error that ended it, "" for none,
     and for an answer that broke off. `characters` is the length of the texts of a stream that have
-    come, `body` the request for estimates, dropped at the end. `admissions` are those that admitted the call,
+    come, `body` the request for estimates, dropped at the end, and `details` what the source says of the
+    model, which its hosted `maker` answers ("" if unknown). `admissions` are those that admitted the call,
     and `reservation` belongs to them.
     """
 
@@ -113,6 +114,8 @@ class MeteredCall:
     cost: int | None = None
     characters: int = 0
     body: Mapping[str, Any] | None = None
+    details: Mapping[str, Any] | None = None
+    maker: str = ""
     admissions: "Sequence[CallAdmission]" = ()
     reservation: object = None
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from gatewayd.catalog.failover import Candidate
+from gatewayd.catalog.failover import Candidate, foresee
 from gatewayd.catalog.interfaces import CallContext, ForwardedAnswer, ModelSource
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
@@ -39,6 +39,7 @@ class MeteredQuestion:
             request_id=context.request_id,
             is_stream=body.get("stream") is True,
         )
+        foresee(self._call, candidates[0].model, candidates[0].source.name)
 
     async def whole(self, question: Callable[[Model, ModelSource], Awaitable[Body]]) -> Body:
         """Return the answer of the first source that gives one, as `Failover.ask`."""

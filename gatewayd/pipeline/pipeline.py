@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.failover import Candidate
+from gatewayd.catalog.failover import Candidate, foresee
 from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource, PreparingSource
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
@@ -265,6 +265,7 @@ class _SourceCaller:
         candidates, meter, model = self._candidates, self._meter, self._candidates[0].model
         is_function_model = PIPE in model.detail
         metered = self._call.begin(meter, self._actor, model.id, is_function_model=is_function_model)
+        foresee(metered, model, candidates[0].source.name)
         return meter.run(metered, self._failover.ask, candidates, question, metered)
 
 

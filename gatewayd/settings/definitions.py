@@ -12,6 +12,7 @@ from pydantic import BaseModel, ByteSize, SecretStr
 from pydantic.fields import FieldInfo
 
 from gatewayd.settings.fields import CATEGORIES
+from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthProvider
 from gatewayd.settings.provider_rules import ProviderRule
 from gatewayd.settings.providers import Provider
@@ -23,12 +24,17 @@ FILE_SUFFIX: Final = "_FILE"
 # Names that other programs use too: `ENV_FILE` without the prefix is rarely meant for this daemon.
 _COMMON: Final = frozenset({"ENV", "HOST", "PORT"})
 TABLES: Final[Mapping[str, type[BaseModel]]] = MappingProxyType(
-    {"providers": Provider, "provider_rules": ProviderRule, "oauth_providers": OAuthProvider}
+    {
+        "providers": Provider,
+        "provider_rules": ProviderRule,
+        "model_prices": ModelPriceTable,
+        "oauth_providers": OAuthProvider,
+    }
 )
 """The settings that are a list of tables, with the model of one table; only files can set them."""
 
 TABLE_SECRETS: Final = MappingProxyType(
-    {"providers": "key", "provider_rules": "", "oauth_providers": "client_secret"}
+    {"providers": "key", "provider_rules": "", "model_prices": "", "oauth_providers": "client_secret"}
 )
 """The key of each table with a secret, which `KEY_file` or `KEY_credential` may replace; "" for none."""
 

@@ -38,9 +38,18 @@ _PROVIDER_RULES: Final = """\
 #drop = ["parallel_tool_calls"]
 """
 
+_MODEL_PRICES: Final = """\
+#[[model_prices]]
+#model = "llama-3.3-70b*"
+#provider = "example"
+#prompt = 0.6
+#completion = 0.8
+"""
+
 _TABLES: Final = {
     "providers": _PROVIDERS,
     "provider_rules": _PROVIDER_RULES,
+    "model_prices": _MODEL_PRICES,
     "oauth_providers": _OAUTH_PROVIDERS,
 }
 

@@ -32,6 +32,7 @@ from gatewayd.settings.fields import (
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.metrics import MetricsFields
+from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
@@ -256,6 +257,13 @@ class Settings(
             reload(PROVIDERS),
             (),
             "Changes of what requests to providers may contain, one table each; only files can set them.",
+        )
+    )
+    model_prices: Annotated[tuple[ModelPriceTable, ...], types.ExpectedValue("[[model_prices]] tables")] = (
+        setting(
+            reload(PROVIDERS),
+            (),
+            "Prices of models, one table each, the first that fits first; only files can set them.",
         )
     )
     models_cache_ttl: types.Seconds = setting(

@@ -23,6 +23,7 @@ TABLES: Final = (
     "gatewayd.storage.tables.batches",
     "gatewayd.storage.tables.limits",
     "gatewayd.storage.tables.audit",
+    "gatewayd.storage.tables.usage",
 )
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}

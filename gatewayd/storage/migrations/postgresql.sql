@@ -1,4 +1,29 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage
+CREATE FUNCTION audit_base_grow() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NEW.sequence <= OLD.sequence
+        OR NOT EXISTS (SELECT 1 FROM audit_log WHERE sequence = NEW.sequence AND hash = NEW.hash) THEN
+        RAISE EXCEPTION 'the base of the audit log names no row';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION audit_log_keep() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF OLD.sequence > COALESCE((SELECT MAX(sequence) FROM audit_base), 0) THEN
+        RAISE EXCEPTION 'the audit log is append-only';
+    END IF;
+    RETURN OLD;
+END $$;
+CREATE FUNCTION audit_log_refuse() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit log is append-only';
+END $$;
 CREATE TABLE access_grants (
     id bigint NOT NULL,
     resource_type character varying(32) NOT NULL COLLATE pg_catalog."C",
@@ -27,6 +52,32 @@ CREATE TABLE api_keys (
     user_id character varying(64) NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE api_keys IS 'One API key, without its value.';
+CREATE TABLE audit_base (
+    id bigint NOT NULL,
+    sequence bigint NOT NULL,
+    hash character varying(64) NOT NULL COLLATE pg_catalog."C"
+);
+COMMENT ON TABLE audit_base IS 'The place of the last row that retention removed: one row at most.';
+CREATE TABLE audit_log (
+    sequence bigint NOT NULL,
+    at bigint NOT NULL,
+    actor_kind character varying(16) NOT NULL COLLATE pg_catalog."C",
+    actor character varying(300) NOT NULL COLLATE pg_catalog."C",
+    actor_id character varying(300) NOT NULL COLLATE pg_catalog."C",
+    key character varying(300) NOT NULL COLLATE pg_catalog."C",
+    address character varying(300) NOT NULL COLLATE pg_catalog."C",
+    action character varying(300) NOT NULL COLLATE pg_catalog."C",
+    target text NOT NULL,
+    subject text NOT NULL,
+    before text NOT NULL,
+    after text NOT NULL,
+    request_id character varying(300) NOT NULL COLLATE pg_catalog."C",
+    result character varying(16) NOT NULL COLLATE pg_catalog."C",
+    detail text NOT NULL,
+    previous character varying(64) NOT NULL COLLATE pg_catalog."C",
+    hash character varying(64) NOT NULL COLLATE pg_catalog."C"
+);
+COMMENT ON TABLE audit_log IS 'One row of the audit log. Triggers refuse every change, and deletion of rows after the base.';
 CREATE TABLE batch_files (
     id character varying(64) NOT NULL COLLATE pg_catalog."C",
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -300,6 +351,46 @@ CREATE SEQUENCE ingest_jobs_id_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE ingest_jobs_id_seq OWNED BY ingest_jobs.id;
+CREATE TABLE limit_counters (
+    id character varying(255) NOT NULL COLLATE pg_catalog."C",
+    used bigint NOT NULL,
+    reserved bigint NOT NULL,
+    warned bigint NOT NULL,
+    starts_at bigint NOT NULL,
+    limit_id character varying(64) NOT NULL COLLATE pg_catalog."C"
+);
+COMMENT ON TABLE limit_counters IS 'The amount that a budget has used in one period, and the part of it that calls in flight hold.';
+CREATE TABLE limit_reservations (
+    id bigint NOT NULL,
+    call_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    node character varying(64) NOT NULL COLLATE pg_catalog."C",
+    amount bigint NOT NULL,
+    created_at bigint NOT NULL,
+    counter_id character varying(255) NOT NULL COLLATE pg_catalog."C"
+);
+COMMENT ON TABLE limit_reservations IS 'What one call in flight holds of one counter, and the process that makes the call.';
+CREATE SEQUENCE limit_reservations_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE limit_reservations_id_seq OWNED BY limit_reservations.id;
+CREATE TABLE limits (
+    id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    subject character varying(16) NOT NULL COLLATE pg_catalog."C",
+    subject_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    subject_name character varying(255) NOT NULL COLLATE pg_catalog."C",
+    model character varying(255) NOT NULL COLLATE pg_catalog."C",
+    requests_per_minute bigint,
+    tokens_per_minute bigint,
+    parallel bigint,
+    budgets jsonb NOT NULL,
+    warn_percent bigint,
+    created_at bigint NOT NULL,
+    updated_at bigint NOT NULL
+);
+COMMENT ON TABLE limits IS 'One limit of a key, user, group or of all, for one model or for all models (\"\").';
 CREATE TABLE models (
     id character varying(256) NOT NULL COLLATE pg_catalog."C",
     user_id character varying(64) NOT NULL COLLATE pg_catalog."C",
@@ -475,6 +566,31 @@ CREATE TABLE tool_servers (
     created_at bigint NOT NULL
 );
 COMMENT ON TABLE tool_servers IS 'One server whose operations are tools.';
+CREATE TABLE usage (
+    id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    day character varying(10) NOT NULL COLLATE pg_catalog."C",
+    user_id character varying(255) NOT NULL COLLATE pg_catalog."C",
+    user_name character varying(320) NOT NULL COLLATE pg_catalog."C",
+    key_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    key_name character varying(255) NOT NULL COLLATE pg_catalog."C",
+    model character varying(255) NOT NULL COLLATE pg_catalog."C",
+    provider character varying(255) NOT NULL COLLATE pg_catalog."C",
+    endpoint character varying(32) NOT NULL COLLATE pg_catalog."C",
+    requests bigint NOT NULL,
+    failures bigint NOT NULL,
+    prompt bigint NOT NULL,
+    cached bigint NOT NULL,
+    cache_written bigint NOT NULL,
+    completion bigint NOT NULL,
+    reasoning bigint NOT NULL,
+    milliseconds bigint NOT NULL,
+    first_milliseconds bigint NOT NULL,
+    timed bigint NOT NULL,
+    cost bigint NOT NULL,
+    unpriced bigint NOT NULL,
+    estimated bigint NOT NULL
+);
+COMMENT ON TABLE usage IS 'Sums of the calls of a day (UTC) by a user with a key, of a model at a provider.';
 CREATE TABLE used_values (
     digest character varying(64) NOT NULL COLLATE pg_catalog."C",
     expires_at bigint NOT NULL
@@ -622,6 +738,7 @@ ALTER TABLE ONLY file_texts ALTER COLUMN id SET DEFAULT nextval('file_texts_id_s
 ALTER TABLE ONLY group_external_ids ALTER COLUMN id SET DEFAULT nextval('group_external_ids_id_seq'::regclass);
 ALTER TABLE ONLY group_members ALTER COLUMN id SET DEFAULT nextval('group_members_id_seq'::regclass);
 ALTER TABLE ONLY ingest_jobs ALTER COLUMN id SET DEFAULT nextval('ingest_jobs_id_seq'::regclass);
+ALTER TABLE ONLY limit_reservations ALTER COLUMN id SET DEFAULT nextval('limit_reservations_id_seq'::regclass);
 ALTER TABLE ONLY passages ALTER COLUMN id SET DEFAULT nextval('passages_id_seq'::regclass);
 ALTER TABLE ONLY plugins ALTER COLUMN number SET DEFAULT nextval('plugins_number_seq'::regclass);
 ALTER TABLE ONLY stream_frames ALTER COLUMN id SET DEFAULT nextval('stream_frames_id_seq'::regclass);
@@ -637,6 +754,10 @@ ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_digest_key UNIQUE (digest);
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY audit_base
+    ADD CONSTRAINT audit_base_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (sequence);
 ALTER TABLE ONLY batch_files
     ADD CONSTRAINT batch_files_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY batches
@@ -681,6 +802,12 @@ ALTER TABLE ONLY ingest_jobs
     ADD CONSTRAINT ingest_jobs_file_id_key UNIQUE (file_id);
 ALTER TABLE ONLY ingest_jobs
     ADD CONSTRAINT ingest_jobs_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY limit_counters
+    ADD CONSTRAINT limit_counters_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY limit_reservations
+    ADD CONSTRAINT limit_reservations_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY limits
+    ADD CONSTRAINT limits_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY models
     ADD CONSTRAINT models_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY one_time_links
@@ -729,6 +856,8 @@ ALTER TABLE ONLY group_external_ids
     ADD CONSTRAINT uid_group_exter_provide_92e020 UNIQUE (provider, external_id);
 ALTER TABLE ONLY group_members
     ADD CONSTRAINT uid_group_membe_group_i_c11628 UNIQUE (group_id, user_id, source);
+ALTER TABLE ONLY limits
+    ADD CONSTRAINT uid_limits_subject_38e39f UNIQUE (subject, subject_id, model);
 ALTER TABLE ONLY plugins
     ADD CONSTRAINT uid_plugins_family_ded120 UNIQUE (family, id);
 ALTER TABLE ONLY stream_frames
@@ -749,6 +878,8 @@ ALTER TABLE ONLY user_valves
     ADD CONSTRAINT uid_user_valves_user_id_c76db5 UNIQUE (user_id, family, plugin_id);
 ALTER TABLE ONLY users
     ADD CONSTRAINT uid_users_user_na_b747c2 UNIQUE (user_name_key);
+ALTER TABLE ONLY usage
+    ADD CONSTRAINT usage_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY used_values
     ADD CONSTRAINT used_values_pkey PRIMARY KEY (digest);
 ALTER TABLE ONLY user_emails
@@ -769,6 +900,7 @@ ALTER TABLE ONLY users
     ADD CONSTRAINT users_username_key UNIQUE (username);
 ALTER TABLE ONLY vector_batches
     ADD CONSTRAINT vector_batches_pkey PRIMARY KEY (id);
+CREATE INDEX idx_audit_log_at_63718d ON audit_log USING btree (at);
 CREATE INDEX idx_batch_files_expires_7538a3 ON batch_files USING btree (expires_at);
 CREATE INDEX idx_batch_files_user_id_bfd411 ON batch_files USING btree (user_id, created_at, id);
 CREATE INDEX idx_batches_status_5f62b5 ON batches USING btree (status);
@@ -797,6 +929,8 @@ CREATE INDEX idx_group_membe_user_id_d5256e ON group_members USING btree (user_i
 CREATE INDEX idx_idempotent__created_a52d7f ON idempotent_requests USING btree (created_at);
 CREATE INDEX idx_idempotent__user_id_8b4210 ON idempotent_requests USING btree (user_id, created_at);
 CREATE INDEX idx_ingest_jobs_not_bef_7335a9 ON ingest_jobs USING btree (not_before);
+CREATE INDEX idx_limit_count_starts__79da3b ON limit_counters USING btree (starts_at);
+CREATE INDEX idx_limit_reser_call_id_051d77 ON limit_reservations USING btree (call_id);
 CREATE INDEX idx_one_time_li_expires_871635 ON one_time_links USING btree (expires_at);
 CREATE INDEX idx_passages_file_id_8739c3 ON passages USING btree (file_id, staged, number);
 CREATE INDEX idx_passages_words ON passages USING gin (words) WHERE (NOT staged);
@@ -809,6 +943,8 @@ CREATE INDEX idx_sessions_user_id_80072d ON sessions USING btree (user_id);
 CREATE INDEX idx_stored_resp_expires_6ea41d ON stored_responses USING btree (expires_at);
 CREATE INDEX idx_stored_resp_user_id_830b49 ON stored_responses USING btree (user_id, created_at, id);
 CREATE INDEX idx_streams_state_2f2df7 ON streams USING btree (state);
+CREATE INDEX idx_usage_day_5405e6 ON usage USING btree (day);
+CREATE INDEX idx_usage_user_id_dec9fd ON usage USING btree (user_id, day);
 CREATE INDEX idx_used_values_expires_6be1cd ON used_values USING btree (expires_at);
 CREATE INDEX idx_user_emails_user_id_06a345 ON user_emails USING btree (user_id);
 CREATE INDEX idx_user_emails_value_k_e59877 ON user_emails USING btree (value_key);
@@ -818,6 +954,11 @@ CREATE INDEX idx_users_display_eb26be ON users USING btree (display_name_key, id
 CREATE INDEX idx_users_id_d95514 ON users USING btree (id, display_name_key);
 CREATE INDEX idx_vector_batc_file_id_865a94 ON vector_batches USING btree (file_id, space_id);
 CREATE INDEX idx_vector_batc_space_i_4b0923 ON vector_batches USING btree (space_id, file_id);
+CREATE TRIGGER audit_base_grows BEFORE UPDATE ON audit_base FOR EACH ROW EXECUTE FUNCTION audit_base_grow();
+CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base FOR EACH ROW EXECUTE FUNCTION audit_log_refuse();
+CREATE TRIGGER audit_log_kept BEFORE DELETE ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_keep();
+CREATE TRIGGER audit_log_not_emptied BEFORE TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_refuse();
+CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_refuse();
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY batch_files
@@ -850,6 +991,10 @@ ALTER TABLE ONLY group_members
     ADD CONSTRAINT group_members_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY ingest_jobs
     ADD CONSTRAINT ingest_jobs_file_id_fkey FOREIGN KEY (file_id) REFERENCES files(id) ON DELETE CASCADE;
+ALTER TABLE ONLY limit_counters
+    ADD CONSTRAINT limit_counters_limit_id_fkey FOREIGN KEY (limit_id) REFERENCES limits(id) ON DELETE CASCADE;
+ALTER TABLE ONLY limit_reservations
+    ADD CONSTRAINT limit_reservations_counter_id_fkey FOREIGN KEY (counter_id) REFERENCES limit_counters(id) ON DELETE CASCADE;
 ALTER TABLE ONLY passages
     ADD CONSTRAINT passages_file_id_fkey FOREIGN KEY (file_id) REFERENCES files(id) ON DELETE CASCADE;
 ALTER TABLE ONLY sessions

@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -435,6 +435,85 @@ CREATE TABLE "batches" (
     "ended_at" BIGINT,
     "user_id" VARCHAR(64) NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE
 );
+CREATE TABLE "limits" (
+    "id" VARCHAR(64) NOT NULL  PRIMARY KEY,
+    "subject" VARCHAR(16) NOT NULL,
+    "subject_id" VARCHAR(64) NOT NULL,
+    "subject_name" VARCHAR(255) NOT NULL,
+    "model" VARCHAR(255) NOT NULL,
+    "requests_per_minute" BIGINT,
+    "tokens_per_minute" BIGINT,
+    "parallel" BIGINT,
+    "budgets" TEXT NOT NULL,
+    "warn_percent" BIGINT,
+    "created_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL,
+    CONSTRAINT "uid_limits_subject_38e39f" UNIQUE ("subject", "subject_id", "model")
+);
+CREATE TABLE "limit_counters" (
+    "id" VARCHAR(255) NOT NULL  PRIMARY KEY,
+    "used" BIGINT NOT NULL,
+    "reserved" BIGINT NOT NULL,
+    "warned" BIGINT NOT NULL,
+    "starts_at" BIGINT NOT NULL,
+    "limit_id" VARCHAR(64) NOT NULL REFERENCES "limits" ("id") ON DELETE CASCADE
+);
+CREATE TABLE "limit_reservations" (
+    "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    "call_id" VARCHAR(64) NOT NULL,
+    "node" VARCHAR(64) NOT NULL,
+    "amount" BIGINT NOT NULL,
+    "created_at" BIGINT NOT NULL,
+    "counter_id" VARCHAR(255) NOT NULL REFERENCES "limit_counters" ("id") ON DELETE CASCADE
+);
+CREATE TABLE "audit_log" (
+    "sequence" BIGINT NOT NULL  PRIMARY KEY,
+    "at" BIGINT NOT NULL,
+    "actor_kind" VARCHAR(16) NOT NULL,
+    "actor" VARCHAR(300) NOT NULL,
+    "actor_id" VARCHAR(300) NOT NULL,
+    "key" VARCHAR(300) NOT NULL,
+    "address" VARCHAR(300) NOT NULL,
+    "action" VARCHAR(300) NOT NULL,
+    "target" TEXT NOT NULL,
+    "subject" TEXT NOT NULL,
+    "before" TEXT NOT NULL,
+    "after" TEXT NOT NULL,
+    "request_id" VARCHAR(300) NOT NULL,
+    "result" VARCHAR(16) NOT NULL,
+    "detail" TEXT NOT NULL,
+    "previous" VARCHAR(64) NOT NULL,
+    "hash" VARCHAR(64) NOT NULL
+);
+CREATE TABLE "audit_base" (
+    "id" BIGINT NOT NULL  PRIMARY KEY,
+    "sequence" BIGINT NOT NULL,
+    "hash" VARCHAR(64) NOT NULL
+);
+CREATE TABLE "usage" (
+    "id" VARCHAR(64) NOT NULL  PRIMARY KEY,
+    "day" VARCHAR(10) NOT NULL,
+    "user_id" VARCHAR(255) NOT NULL,
+    "user_name" VARCHAR(320) NOT NULL,
+    "key_id" VARCHAR(64) NOT NULL,
+    "key_name" VARCHAR(255) NOT NULL,
+    "model" VARCHAR(255) NOT NULL,
+    "provider" VARCHAR(255) NOT NULL,
+    "endpoint" VARCHAR(32) NOT NULL,
+    "requests" BIGINT NOT NULL,
+    "failures" BIGINT NOT NULL,
+    "prompt" BIGINT NOT NULL,
+    "cached" BIGINT NOT NULL,
+    "cache_written" BIGINT NOT NULL,
+    "completion" BIGINT NOT NULL,
+    "reasoning" BIGINT NOT NULL,
+    "milliseconds" BIGINT NOT NULL,
+    "first_milliseconds" BIGINT NOT NULL,
+    "timed" BIGINT NOT NULL,
+    "cost" BIGINT NOT NULL,
+    "unpriced" BIGINT NOT NULL,
+    "estimated" BIGINT NOT NULL
+);
 CREATE INDEX "idx_revoked_tok_expires_b3eec6" ON "revoked_tokens" ("expires_at");
 CREATE INDEX "idx_users_created_43d91f" ON "users" ("created_at");
 CREATE INDEX "idx_user_emails_value_k_e59877" ON "user_emails" ("value_key");
@@ -484,3 +563,12 @@ CREATE INDEX "idx_batch_files_expires_7538a3" ON "batch_files" ("expires_at");
 CREATE INDEX "idx_batch_files_user_id_bfd411" ON "batch_files" ("user_id", "created_at", "id");
 CREATE INDEX "idx_batches_status_5f62b5" ON "batches" ("status");
 CREATE INDEX "idx_batches_user_id_15a76a" ON "batches" ("user_id", "created_at", "id");
+CREATE INDEX "idx_limit_count_starts__79da3b" ON "limit_counters" ("starts_at");
+CREATE INDEX "idx_limit_reser_call_id_051d77" ON "limit_reservations" ("call_id");
+CREATE INDEX "idx_audit_log_at_63718d" ON "audit_log" ("at");
+CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_log_kept BEFORE DELETE ON audit_log WHEN OLD.sequence > COALESCE((SELECT MAX(sequence) FROM audit_base), 0) BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END;
+CREATE TRIGGER audit_base_grows BEFORE UPDATE ON audit_base WHEN NEW.sequence <= OLD.sequence OR NOT EXISTS (SELECT 1 FROM audit_log WHERE sequence = NEW.sequence AND hash = NEW.hash) BEGIN SELECT RAISE(ABORT, 'the base of the audit log names no row'); END;
+CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base BEGIN SELECT RAISE(ABORT, 'the base of the audit log is kept'); END;
+CREATE INDEX "idx_usage_day_5405e6" ON "usage" ("day");
+CREATE INDEX "idx_usage_user_id_dec9fd" ON "usage" ("user_id", "day");

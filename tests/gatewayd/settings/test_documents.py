@@ -12,6 +12,8 @@ what was here before
 .\\" end providers
 .\\" begin provider_rules
 .\\" end provider_rules
+.\\" begin model_prices
+.\\" end model_prices
 .\\" begin oauth_providers
 .\\" end oauth_providers
 .Sh C
