@@ -20,8 +20,6 @@ from gatewayctl.commands import (
     ingest,
     invitations,
     keys,
-    limits,
-    metrics,
     models,
     permissions,
     scim,
