@@ -10,6 +10,7 @@ import typer
 from gatewayctl import __version__, failures
 from gatewayctl.command import Session
 from gatewayctl.commands import (
+    backups,
     batches,
     collections,
     database,
@@ -67,6 +68,8 @@ app.add_typer(settings.noun, name="setting")
 app.add_typer(database.noun, name="database")
 app.add_typer(logs.noun, name="log")
 app.add_typer(audit.noun, name="audit")
+app.add_typer(database.noun, name="db", hidden=True)
+app.add_typer(backups.noun, name="backup")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)

@@ -21,6 +21,7 @@ from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sign_in import check_header_sockets
 from gatewayd.assembly.sources import provider_configs
+from gatewayd.backup.schema_changes import keep_postgres
 from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.errors import ErrorKind, GatewayError, full_message
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
@@ -32,7 +33,7 @@ from gatewayd.observe.systemd import ActivatedSockets, Watchdog, activated_socke
 from gatewayd.process_memory import MemoryKeeper, return_large_blocks
 from gatewayd.settings import Settings, changed_settings, definitions
 from gatewayd.storage.engine.location import parse
-from gatewayd.storage.engine.lock import lock_folder
+from gatewayd.storage.engine.lock import lock_folder, refuse_interrupted
 from gatewayd.storage.engine.migrate import migrate
 from gatewayd.upstream.sources.rule_summary import summarize
 
@@ -306,8 +307,11 @@ def check(settings: Settings) -> Sequence[str]:
 
 async def migrate_database(settings: Settings) -> None:
     """Bring the schema up to date, for `gatewayd --migrate`."""
+    location = parse(settings.database_location(), settings.database_pool_size)
     with lock_folder(settings.data_dir):
-        done = await migrate(parse(settings.database_location(), settings.database_pool_size))
+        refuse_interrupted(settings.data_dir)
+        await keep_postgres(location, settings.data_dir, log.info)
+        done = await migrate(location)
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
 
 

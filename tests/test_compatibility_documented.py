@@ -53,7 +53,7 @@ def test_plugins_see_the_version_that_is_told() -> None:
 def test_a_schema_of_another_version_is_refused(others: list[str]) -> None:
     known = known_migrations(MIGRATIONS)
     applied = [*known, *others] if others else known[:-1]
-    with pytest.raises(Exception, match="schema is newer" if others else "run gatewayd --migrate"):
+    with pytest.raises(Exception, match="schema is newer" if others else "run gatewayctl database migrate"):
         check(MigrationStatus(applied, known, frozenset({"users"})))
     assert (
         "refuses to use a schema that is newer than itself, and one that is older" in promised()["Database"]

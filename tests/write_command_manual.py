@@ -197,8 +197,9 @@ def page() -> str:
         FORMS.rstrip(),
         ".Sh COMMANDS",
     ]
-    nouns = [command for command in root.commands.values() if hasattr(command, "commands")]
-    verbs = [command for command in root.commands.values() if not hasattr(command, "commands")]
+    shown = [command for command in root.commands.values() if not command.hidden]
+    nouns = [command for command in shown if hasattr(command, "commands")]
+    verbs = [command for command in shown if not hasattr(command, "commands")]
     lines += [".Bl -tag -width Ds", *(line for verb in verbs for line in entry(verb, context)), ".El"]
     for noun in nouns:
         lines += [f".Ss {noun.name}", *prose(noun.help), ".Bl -tag -width Ds"]

@@ -90,7 +90,9 @@ class ServiceInstallation:
         if _is_there(Path(self._at(assets.UNITS / "gatewayd.service"))):
             timers = sorted({link.name for link in self._enabled_timers()})
             yield self._systemctl("disable", "--now", *SOCKETS, "gatewayd.service", *timers)
-            yield self._systemctl("stop", "gatewayd-ingest@*.timer", "gatewayd-ingest@*.service")
+            yield self._systemctl(
+                "stop", "gatewayd-ingest@*.timer", "gatewayd-ingest@*.service", "gatewayd-backup.service"
+            )
         for asset in assets.own_assets(_shipped(), self._place.programs):
             yield self._remove(asset.target, is_own=True)
         for name in assets.PROGRAMS:
@@ -103,8 +105,8 @@ class ServiceInstallation:
             yield self._step(self._at(Path(kept)), "kept", "remove it by hand if it is not needed")
 
     def _enabled_timers(self) -> Sequence[Path]:
-        """Return the links of enabled timers of directories, below the prefix."""
-        links = self._place.prefix.glob(str(ENABLED / "gatewayd-ingest@*.timer"))
+        """Return the links of enabled timers of the gateway, below the prefix."""
+        links = self._place.prefix.glob(str(ENABLED / "gatewayd-*.timer"))
         return sorted(link.relative_to(self._place.prefix) for link in links)
 
     def _put(self, asset: Asset) -> ServiceStep:

@@ -235,6 +235,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
 async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
     """Lock the state, migrate a fresh database, refuse one of another version, and open it."""
     stack.enter_context(lock.lock_folder(settings.data_dir))
+    lock.refuse_interrupted(settings.data_dir)
     location = parse(settings.database_location(), settings.database_pool_size)
     if location.path is not None:
         refuse_network_file_system(location.path, _read(Path("/proc/self/mounts")))

@@ -119,6 +119,17 @@ class Settings(
         restart(STORAGE), 10, "Maximum number of connections to a PostgreSQL database.", ge=1, le=1000
     )
 
+    backup_dir: types.OptionalFile = setting(
+        restart(STORAGE),
+        None,
+        "Directory of the backups that gatewayctl backup makes; backups in data_dir when empty.",
+    )
+    backup_passphrase: Annotated[SecretStr, types.ExpectedValue("text")] = setting(
+        restart(STORAGE),
+        SecretStr(""),
+        "Passphrase with which backups seal the secrets; when empty, backups have no secrets.",
+    )
+
     webui_secret_key: types.SigningSecret = setting(
         restart(ACCOUNTS),
         SecretStr(""),
@@ -413,6 +424,10 @@ class Settings(
     def database_location(self) -> str:
         """Return the database address, secrets included: `database_url`, or the SQLite file in data_dir."""
         return self.database_url.get_secret_value() or f"sqlite:///{quote(str(self.data_dir))}/gatewayd.db"
+
+    def backup_path(self) -> Path:
+        """Return the directory of backups."""
+        return self.backup_dir or self.data_dir / "backups"
 
     def scim_token_path(self) -> Path:
         """Return the file of SCIM tokens, which is read if `scim_token` is not set."""

@@ -11,11 +11,14 @@ from tests.write_command_manual import PAGE, escape, literal, page
 
 
 def walk(command: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Return every verb with its path."""
+    """Return every verb with its path; a hidden noun is another name of one that is shown."""
     if not hasattr(command, "commands"):
         return [(path, command)]
     return [
-        found for name, below in command.commands.items() for found in walk(below, f"{path} {name}".strip())
+        found
+        for name, below in command.commands.items()
+        if not below.hidden
+        for found in walk(below, f"{path} {name}".strip())
     ]
 
 

@@ -38,8 +38,8 @@ class DatabaseEngine(Protocol):
         """Release the claim."""
         ...
 
-    def schema_editor(self, transaction: Any) -> Any:
-        """Return the schema editor for migrations."""
+    def schema_editor(self, transaction: Any, *, collect_sql: bool = False) -> Any:
+        """Return the schema editor for migrations; with `collect_sql` it only lists its statements."""
         ...
 
     async def columns(self) -> list[dict[str, str]]:

@@ -10,6 +10,9 @@ from typing import Final
 from gatewayd.errors import ErrorKind, GatewayError
 
 NAME: Final = "gatewayd.lock"
+JOURNAL: Final = "restore-incomplete"
+"""A file in the state directory while a restore replaces the state."""
+
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -55,6 +58,18 @@ class FileLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def refuse_interrupted(folder: Path) -> None:
+    """Raise not_configured for a state directory that a restore began to replace."""
+    if (folder / JOURNAL).exists():
+        raise GatewayError(
+            ErrorKind.NOT_CONFIGURED,
+            f"cannot use the state directory {folder}: a restore was interrupted; "
+            "repeat gatewayctl backup restore",
+            param="data_dir",
+            code="restore_incomplete",
+        )
 
 
 @contextmanager

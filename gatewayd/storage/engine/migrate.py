@@ -23,8 +23,12 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.initial_schema import InitialSchema, read_initial_schema
 from gatewayd.storage.engine.location import APP, MIGRATIONS, DatabaseLocation
 
-COMMAND: Final = "gatewayd --migrate"
+COMMAND: Final = "gatewayctl database migrate"
 HISTORY: Final = "tortoise_migrations"
+INCOMPLETE: Final = "gatewayd_incomplete"
+"""A table that stands in a database while another is copied into it."""
+
+NOT_SQL: Final = "-- this is done by Python code"
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +49,12 @@ class MigrationStatus:
     @property
     def is_fresh(self) -> bool:
         """Whether the database is empty."""
-        return not self.tables
+        return not self.tables - {INCOMPLETE}
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether a copy into this database has begun and did not end."""
+        return INCOMPLETE in self.tables
 
     @property
     def pending(self) -> Sequence[str]:
@@ -79,12 +88,20 @@ def known_migrations(package: str = MIGRATIONS) -> Sequence[str]:
 
 def check(status: MigrationStatus) -> None:
     """Raise not_configured, with the remedy, unless the schema is that of this version."""
+    if status.is_incomplete:
+        raise GatewayError(
+            ErrorKind.NOT_CONFIGURED,
+            "cannot use the database: a copy into it was interrupted; repeat the command that made it, "
+            "gatewayctl database copy or gatewayctl backup restore",
+            code="database_incomplete",
+        )
     unknown = [name for name in status.applied if name not in status.known]
     if unknown:
         raise GatewayError(
             ErrorKind.NOT_CONFIGURED,
             f"cannot use the database: its schema is newer than this version ({unknown[-1]} is not known); "
-            "install the version that made it, or restore a backup",
+            "install the version that made it, or run gatewayctl database rollback, which returns to the "
+            "copy from before its migrations",
             code="schema_newer",
         )
     broken = ", ".join(status.missing[:3])
@@ -115,6 +132,35 @@ async def migrate(location: DatabaseLocation) -> Sequence[str]:
         return await migrate_open(database)
 
 
+async def apply_migrations(
+    database: Database, names: Sequence[str], package: str = MIGRATIONS, *, is_fresh: bool = True
+) -> Sequence[str]:
+    """Apply migrations to an open database and return the names of those that were not applied before."""
+    initial = read_initial_schema(package, database.location.connection, names) if is_fresh else None
+    applied = await _apply_initial(database, initial) if initial else []
+    state = _ModelState(package, database.engine.connection_name)
+    return [name for name in names if name in applied or await _apply(database, state, name)]
+
+
+async def plan_migrations(
+    database: Database, package: str = MIGRATIONS
+) -> Sequence[tuple[str, Sequence[str]]]:
+    """Return the pending migrations with their SQL; work of Python code is one comment. Changes nothing."""
+    status = await read_status(database, package)
+    _check_migratable(status)
+    engine = database.engine
+    state = _ModelState(package, engine.connection_name)
+    for name in status.applied:
+        await state.add(name)
+    found = []
+    for name in status.pending:
+        editor = engine.schema_editor(engine, collect_sql=True)
+        await state.add(name, editor, collect_sql=True)
+        statements = [each for each in editor.collected_sql if each != "--"]
+        found.append((name, [NOT_SQL if "CANNOT BE" in each else each for each in statements]))
+    return found
+
+
 async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequence[str]:
     """Apply the pending migrations to an open database and return their names.
 
@@ -131,10 +177,7 @@ async def migrate_open(database: Database, package: str = MIGRATIONS) -> Sequenc
             copy = await database.engine.snapshot(f"before-{pending[0]}")
         if copy is not None:
             log.info("copied the database before migrating", extra={"path": str(copy)})
-    initial = read_initial_schema(package, database.location.connection, pending) if status.is_fresh else None
-    applied = await _apply_initial(database, initial) if initial else []
-    state = _ModelState(package, database.engine.connection_name)
-    return [name for name in pending if name in applied or await _apply(database, state, name)]
+    return await apply_migrations(database, pending, package, is_fresh=status.is_fresh)
 
 
 def _check_migratable(status: MigrationStatus) -> None:
@@ -153,12 +196,14 @@ class _ModelState:
         self._state = State(models={}, apps=StateApps(default_connections={APP: connection}))
         self._known: set[str] = set()
 
-    async def add(self, name: str, editor: Any = None) -> None:
-        """Apply one more migration to the state, and with an editor to the schema."""
+    async def add(self, name: str, editor: Any = None, *, collect_sql: bool = False) -> None:
+        """Apply one more migration to the state, and with an editor to the schema, or to its list of SQL."""
         if name in self._known:
             return
         migration: type[Migration] = importlib.import_module(f"{self._package}.{name}").Migration
-        await migration(name, APP).apply(self._state, dry_run=editor is None, schema_editor=editor)
+        await migration(name, APP).apply(
+            self._state, dry_run=editor is None, schema_editor=editor, collect_sql=collect_sql
+        )
         self._known.add(name)
 
 

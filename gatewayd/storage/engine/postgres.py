@@ -161,9 +161,9 @@ class PostgresEngine(AsyncpgDBClient):
         """Return the context manager of one statement's connection."""
         return _PooledConnection(self)
 
-    def schema_editor(self, transaction: Any) -> AsyncpgSchemaEditor:
+    def schema_editor(self, transaction: Any, *, collect_sql: bool = False) -> AsyncpgSchemaEditor:
         """Return the schema editor for migrations."""
-        return AsyncpgSchemaEditor(transaction, atomic=True)
+        return AsyncpgSchemaEditor(transaction, atomic=True, collect_sql=collect_sql)
 
     async def columns(self) -> list[dict[str, str]]:
         """Return the `table` and `column` of every column in the database."""

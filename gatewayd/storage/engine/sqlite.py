@@ -104,9 +104,9 @@ class SqliteEngine(SlicedRows):
             await self.execute_query_dict(f"SELECT {number}")
         await self.execute_query_dict("PRAGMA shrink_memory")
 
-    def schema_editor(self, transaction: Any) -> SqliteSchemaEditor:
+    def schema_editor(self, transaction: Any, *, collect_sql: bool = False) -> SqliteSchemaEditor:
         """Return the schema editor for migrations."""
-        return SqliteSchemaEditor(transaction, atomic=True)
+        return SqliteSchemaEditor(transaction, atomic=True, collect_sql=collect_sql)
 
     async def columns(self) -> list[dict[str, str]]:
         """Return the `table` and `column` of every column in the database."""

@@ -59,6 +59,7 @@ def test_a_setting_of_its_own_names_the_file_of_scim_tokens() -> None:
 
 def test_secrets_are_known_as_such() -> None:
     assert {each.name for each in definitions().values() if each.secret} == {
+        "backup_passphrase",
         "database_url",
         "ldap_app_password",
         "metrics_token",

@@ -15,6 +15,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import (
+    COMMAND,
     MigrationStatus,
     check,
     known_migrations,
@@ -121,7 +122,7 @@ async def test_a_newer_schema_is_refused(database: Database) -> None:
 async def test_an_older_schema_is_refused_until_it_is_migrated(database: Database, later: Path) -> None:
     error = await refusal(database, later.name)
     assert error.code == "schema_older"
-    assert "gatewayd --migrate" in error.message
+    assert COMMAND in error.message
     assert await migrate_open(database, later.name) == ["9999_later"]
     check(await read_status(database, later.name))
     assert (await refusal(database)).code == "schema_newer"
@@ -140,7 +141,7 @@ async def test_a_half_migrated_schema_is_refused(database: Database, damage: str
     await run_sql(database, damage)
     error = await refusal(database)
     assert error.code == "schema_broken"
-    assert "gatewayd --migrate" in error.message
+    assert COMMAND in error.message
     with pytest.raises(GatewayError, match="half migrated"):
         await migrate_open(database)
 

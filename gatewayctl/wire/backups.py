@@ -1,0 +1,88 @@
+"""Results of work on the state without the daemon, for output; no messages of the control protocol."""
+
+from pydantic import Field
+
+from gatewayctl.wire.base import Reply
+
+
+class Backup(Reply):
+    """A backup. With a `problem` it is not complete, or damaged, and the facts of its manifest are empty.
+
+    `size` is in bytes, `left_out` has files that it could not take, `missing` files that were not there.
+    """
+
+    name: str
+    path: str
+    size: int
+    made_at: str
+    problem: str = ""
+    version: str = ""
+    engine: str = ""
+    schema_version: str = Field("", alias="schema")
+    tables: int = 0
+    rows: int = 0
+    files: int = 0
+    has_secrets: bool = False
+    left_out: list[str] = Field(default_factory=list)
+    missing: list[str] = Field(default_factory=list)
+
+
+class PrunedBackup(Reply):
+    """A backup that was `kept` or `removed`; with `dry_run` nothing was removed."""
+
+    name: str
+    made_at: str
+    outcome: str
+    dry_run: bool = False
+
+
+class RestoredBackup(Reply):
+    """A backup that was restored.
+
+    `pending` are the migrations that its database lacks, `former` is the directory of the state from before,
+    `beside` that of settings, plugins and credentials, `secrets` the names of restored secrets.
+    """
+
+    name: str
+    version: str
+    made_at: str
+    rows: int
+    files: int
+    pending: list[str] = Field(default_factory=list)
+    former: str | None = None
+    beside: str
+    secrets: list[str] = Field(default_factory=list)
+
+
+class SchemaCopy(Reply):
+    """A copy of the database from before the migration `before`; `size` is in bytes."""
+
+    before: str
+    path: str
+    size: int
+    made_at: str
+
+
+class SchemaState(Reply):
+    """The schema of the database; `problem` is empty if this version can use it."""
+
+    database: str
+    applied: list[str]
+    pending: list[str]
+    problem: str = ""
+    copies: list[SchemaCopy] = Field(default_factory=list)
+
+
+class PlannedMigration(Reply):
+    """A migration that is pending, or was made, with the statements of its plan."""
+
+    migration: str
+    sql: list[str] = Field(default_factory=list)
+
+
+class CopiedTable(Reply):
+    """A table that was copied: its rows, and the sum of them, which both databases have."""
+
+    table: str
+    rows: int
+    sum: str

@@ -1,0 +1,1 @@
+"""Whole databases: consistent copies of files, and copies between SQLite and PostgreSQL."""
