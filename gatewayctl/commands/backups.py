@@ -106,7 +106,7 @@ def verify(
 @noun.verb(
     "restore",
     "gatewayctl backup restore latest --yes",
-    "gatewayctl backup restore /mnt/backups/NAME.tar --replace --passphrase-file /etc/gatewayd/passphrase --yes",
+    "gatewayctl backup restore /mnt/NAME.tar --replace --passphrase-file /etc/gatewayd/passphrase --yes",
 )
 def restore(
     session: Session,

@@ -18,9 +18,9 @@ from typing import BinaryIO, Final
 from gatewayd import ids
 from gatewayd.backup.archive import DATABASE, PLUGINS, SECRETS, SETTINGS, STATE, ArchiveReader
 from gatewayd.backup.creation import check_free
+from gatewayd.backup.inventory import check_extracted, check_version
 from gatewayd.backup.manifest import BackupManifest
 from gatewayd.backup.places import RESTORED, GatewayPlace
-from gatewayd.backup.inventory import check_extracted, check_version
 from gatewayd.backup.secret_bundle import SecretBundle, open_bundle
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk

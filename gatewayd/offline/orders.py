@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from gatewayd.backup.creation import create_backup, os_errors
+from gatewayd.backup.inventory import FoundBackup, find_backup, list_backups, prune_backups, verify_backup
 from gatewayd.backup.manifest import BackupManifest
 from gatewayd.backup.places import GatewayPlace
-from gatewayd.backup.inventory import FoundBackup, find_backup, list_backups, prune_backups, verify_backup
 from gatewayd.backup.restoration import RestoreWishes, restore_backup
 from gatewayd.backup.retention import RetentionRule
 from gatewayd.backup.schema_changes import SchemaCopy, SchemaWork, copy_database
