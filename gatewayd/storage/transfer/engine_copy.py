@@ -109,7 +109,8 @@ async def fill_sqlite(
             connection.execute("PRAGMA foreign_keys=OFF")
             connection.execute("PRAGMA synchronous=OFF")
             connection.execute("BEGIN IMMEDIATE")
-            sums = await _draw(tables, connection, progress)
+            with sqlite_files.without_triggers(connection):
+                sums = await _draw(tables, connection, progress)
             connection.execute("COMMIT")
     progress("making the words of the collections")
     await index_words(part)

@@ -26,6 +26,10 @@ WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE' AND c.is
 ORDER BY c.table_name, c.column_name
 """
 NAMES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+FUNCTIONS: Final = """
+SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
+AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')
+"""
 KINDS: Final = {"boolean": ValueKind.TRUTH, "jsonb": ValueKind.JSON}
 
 
@@ -101,23 +105,32 @@ class PostgresTables:
         return INCOMPLETE in await self.names()
 
     async def mark_complete(self) -> None:
-        """Take the mark away, and let the server learn what it has."""
+        """Guard the tables, let the server learn what it has, and take the mark away."""
+        await self.switch_triggers("ENABLE")
         await self._connection.execute("ANALYZE")
         await self._connection.execute(f"DROP TABLE {INCOMPLETE}")
 
     async def restart(self) -> None:
-        """Drop every table, and say in the database that a copy has begun: no daemon starts on it."""
+        """Drop tables and functions, and say in the database that a copy has begun: no daemon starts on it."""
         names = await self.names()
         async with self._connection.transaction():
             if names:
                 listed = ", ".join(f'"{name}"' for name in names)
                 await self._connection.execute(f"DROP TABLE {listed} CASCADE")
+            for (function,) in await self._connection.fetch(FUNCTIONS):
+                await self._connection.execute(f"DROP FUNCTION {function} CASCADE")
             await self._connection.execute(f"CREATE TABLE {INCOMPLETE} (begun TIMESTAMPTZ DEFAULT now())")
 
     async def empty(self) -> None:
-        """Remove all rows that migrations made."""
-        listed = ", ".join(f'"{name}"' for name in self.columns)
-        await self._connection.execute(f"TRUNCATE {listed}")
+        """Remove all rows that migrations made, those of tables that only grow too."""
+        await self.switch_triggers("DISABLE")
+        for name in self.columns:
+            await self._connection.execute(f'TRUNCATE "{name}" CASCADE')
+
+    async def switch_triggers(self, word: str) -> None:
+        """`DISABLE` or `ENABLE` the triggers that guard the tables."""
+        for name in self.columns:
+            await self._connection.execute(f'ALTER TABLE "{name}" {word} TRIGGER USER')
 
 
 @asynccontextmanager

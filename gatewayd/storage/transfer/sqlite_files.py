@@ -99,6 +99,17 @@ def in_order(connection: sqlite3.Connection) -> Sequence[str]:
     return found
 
 
+@contextlib.contextmanager
+def without_triggers(connection: sqlite3.Connection) -> Iterator[None]:
+    """Drop the triggers that guard the tables, and make them again at the end of the block."""
+    found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+    for name, _ in found:
+        connection.execute(f'DROP TRIGGER "{name}"')
+    yield
+    for _, statement in found:
+        connection.execute(statement)
+
+
 def sequences(connection: sqlite3.Connection) -> Mapping[str, int]:
     """Return the last number that each counting table gave to a row."""
     known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'").fetchone()
