@@ -88,6 +88,11 @@ def settings(client: ControlClient, _: str) -> Rows:
     return ((row.name,) for row in client.call(routes.LIST_SETTINGS).settings)
 
 
+def loggers(client: ControlClient, _: str) -> Rows:
+    """Return the names of loggers whose level is known."""
+    return ((row.logger,) for row in client.call(routes.LIST_LOG_LEVELS).levels)
+
+
 def permissions(client: ControlClient, _: str) -> Rows:
     """Return the names of permissions."""
     return ((row.name,) for row in client.call(routes.LIST_PERMISSIONS).permissions)
@@ -157,6 +162,7 @@ BY_METAVAR: Final[Mapping[str, Reader]] = {
     "GROUP": groups,
     "INVITATION": invitations,
     "KEY": keys,
+    "LOGGER": loggers,
     "MODEL": models,
     "PERMISSION": permissions,
     "PERMISSION=VALUE": assigned(permissions),

@@ -71,6 +71,8 @@ NO_IDS = {
     *((f"user {verb}", "password_file") for verb in ("create", "ensure", "password")),
     *((f"{noun} valves set", "document") for noun in ("function", "tool")),
     ("setup", "password_file"),
+    # A word of a list in its help.
+    ("log level", "level"),
     ("chat export", "to"),
     ("tool-server add", "spec"),
     ("tool-server add", "key_file"),
