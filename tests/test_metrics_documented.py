@@ -3,11 +3,13 @@
 import json
 import re
 
+from gatewayd.assembly.metrics.services import CLOSE_SECONDS
 from gatewayd.measurement.request_notes import RequestNotes, ServedRequest
 from gatewayd.observe import access_log
 from gatewayd.observe.metrics import calls
 from gatewayd.observe.metrics.exposition import MAX_AGE_SECONDS, WAIT_SECONDS
 from gatewayd.observe.metrics.families import FAMILIES, PROCESS_FAMILIES, MetricFamily
+from gatewayd.observe.traces import conventions
 from tests.test_manpages import ROOT
 
 PAGE = (ROOT / "man" / "gatewayd-operations.7").read_text()
@@ -30,6 +32,13 @@ def test_the_page_names_the_metrics_of_the_process_and_the_figures() -> None:
     words = " ".join(METRICS.split())
     assert f"The first {calls.MAX_MODELS} models" in words
     assert f"it waits at most {WAIT_SECONDS:g} s" in words
+    assert f"it has {CLOSE_SECONDS:g} s to take" in words
+    assert {
+        conventions.DURATION,
+        conventions.FIRST_CHUNK,
+        conventions.TOKEN_USAGE,
+        conventions.HTTP_DURATION,
+    } <= {line.removeprefix(".Li ").removesuffix(" ,").removesuffix(" ;") for line in METRICS.splitlines()}
     assert f"older than {MAX_AGE_SECONDS:g} s" in words
 
 

@@ -64,3 +64,11 @@ class ServedRequest:
 
 CURRENT_NOTES: Final[ContextVar[RequestNotes | None]] = ContextVar("request_notes", default=None)
 """The notes of the present request; None if nobody reads them."""
+
+
+def with_trace(headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers of a call of a model, with its `traceparent` if it is traced."""
+    notes = CURRENT_NOTES.get()
+    if notes is None or not notes.traceparent:
+        return headers
+    return {**headers, "traceparent": notes.traceparent}

@@ -6,7 +6,7 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from gatewayd.settings import types
-from gatewayd.settings.fields import LOGGING, MONITORING, reload, setting
+from gatewayd.settings.fields import LOGGING, MONITORING, reload, restart, setting
 
 
 class MetricsFields(BaseSettings):
@@ -22,6 +22,26 @@ class MetricsFields(BaseSettings):
         reload(MONITORING),
         (),
         "Networks that may read GET /metrics, with metrics_token if both are set.",
+    )
+    enable_otel: types.Switch = setting(
+        restart(MONITORING),
+        False,
+        "Whether to send traces and metrics of OpenTelemetry to a collector, by OTLP over HTTP.",
+    )
+    otel_exporter_otlp_endpoint: types.UrlOrEmpty = setting(
+        restart(MONITORING),
+        "",
+        "Address of the collector, to which /v1/traces and /v1/metrics are added; http://localhost:4318 when"
+        " empty.",
+    )
+    otel_service_name: types.Line = setting(
+        restart(MONITORING), "gatewayd", "Name of this service in traces.", min_length=1, max_length=128
+    )
+    enable_otel_traces: types.Switch = setting(
+        restart(MONITORING), True, "Whether traces are sent if enable_otel is true."
+    )
+    enable_otel_metrics: types.Switch = setting(
+        restart(MONITORING), True, "Whether metrics are sent if enable_otel is true."
     )
     access_log: Annotated[Literal["off", "text", "json"], types.ExpectedValue('"off", "text" or "json"')] = (
         setting(

@@ -18,6 +18,7 @@ from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.dialects.anthropic.betas import BETA_HEADER
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid
 from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light
+from gatewayd.measurement.request_notes import with_trace
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
 from gatewayd.upstream.sources.config import ProviderConfig
@@ -201,7 +202,7 @@ class ProviderClient:
 
     async def _upload(self, path: str, content: RequestContent, context: CallContext) -> UpstreamResponse:
         named = {} if self._identity is None else self._identity.for_model(context)
-        headers = {**named, **self._headers, "Content-Type": content.media_type}
+        headers = with_trace({**named, **self._headers, "Content-Type": content.media_type})
         response = await self._client.upload(self._base + path, headers, content.pieces(), content.length)
         if not 200 <= response.status < 300:
             raise self._refused(response, await self._read_refusal(response))
@@ -270,6 +271,7 @@ class ProviderClient:
             headers = self._with_own(headers, own)
         if self._identity is not None and context is not None:
             headers = {**self._identity.for_model(context), **headers}
+        headers = with_trace(headers)
         content = None if body is None else _encode_light(body)
         if body is not None and content is None:
             return self._send_encoded(method, path, headers, body)
