@@ -35,6 +35,10 @@ class Tables:
     tokens: dict[tuple[str, str], ProviderTokens] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
 
+    def copied(self) -> "Tables":
+        """Return a copy with the same records, which nothing changes."""
+        return Tables(**{name: dict(table) for name, table in vars(self).items()})
+
     def forget_displays(self) -> None:
         self.displays = {member: each for member, each in self.displays.items() if member in self.members}
 
@@ -57,7 +61,7 @@ class Memory:
             reason = "cannot begin the change: the database cannot be reached"
             raise GatewayError(ErrorKind.UNAVAILABLE, reason, retry_after=2)
         if self._inside.get():
-            before = copy.deepcopy(self.tables)
+            before = self.tables.copied()
             try:
                 yield
             except BaseException:
@@ -66,7 +70,7 @@ class Memory:
             return
         async with self._writer:
             token = self._inside.set(True)
-            before = copy.deepcopy(self.tables)
+            before = self.tables.copied()
             try:
                 yield
             except BaseException:
