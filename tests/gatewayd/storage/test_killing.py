@@ -219,20 +219,26 @@ FORMER = {
     "g": ["another fox", "วิธีการตั้งค่าฐานข้อมูล"],
 }
 FOXES = [1, 4]
+ALL_STATEMENTS = 1_000_000
 
 
 def statements_until_done(process: subprocess.Popen[bytes]) -> Iterator[int]:
     """Yield, after each round that was killed, before which statement that was."""
-    assert process.stdin is not None
-    assert process.stdout is not None
     for number in itertools.count(1, 3):
-        process.stdin.write(b"%d\n" % number)
-        process.stdin.flush()
-        status = int(process.stdout.readline())
+        status = run_until(process, number)
         if status == 0:
             return
         assert status == -signal.SIGKILL
         yield number
+
+
+def run_until(process: subprocess.Popen[bytes], number: int) -> int:
+    """Run one round that is killed before this statement, and return its exit status."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"%d\n" % number)
+    process.stdin.flush()
+    return int(process.stdout.readline())
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
@@ -253,14 +259,15 @@ async def test_the_words_are_made_anew_wholly_or_not_at_all(
             async with Database.open(location) as database:
                 pending = (await read_status(database)).pending
                 if pending[0] != MIGRATION:
-                    # It was killed in a later one.
-                    continue
+                    # It was killed in a later one: nothing of this one can be lost any more.
+                    break
                 killed.append(number)
                 assert ("passages", "segmented") not in {
                     (row["table"], row["column"]) for row in await database.engine.columns()
                 }
                 assert await find_former(database, "foxes") == FOXES
                 assert await find_former(database, "机器学习") == []
+        assert run_until(process, ALL_STATEMENTS) == 0
     # It was killed within each of its parts, and not only before the first one.
     assert killed[-1] > 10
     async with Database.open(location) as database, open_shelf(database) as shelf:
