@@ -117,9 +117,11 @@ def test_a_unit_test_that_starts_something_fails(tmp_path: Path) -> None:
 WHOLE = """
 import pytest
 from tests.suite.coverage import ExecutedFunctions
+from tests.suite.source_tree import ROOT
 
 def pytest_configure(config):
-    config.pluginmanager.register(ExecutedFunctions(config))
+    sources = [ROOT / "gatewayd" / name for name in ("daemon.py", "ids.py")]
+    config.pluginmanager.register(ExecutedFunctions(config, sources))
 """
 PASSING = """
 from gatewayd.ids import now

@@ -1,10 +1,13 @@
 """The rule of the whole suite that tests execute the public functions, as a plugin of pytest."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.suite.executed import Recorder, all_public
+from tests.suite.source_tree import SOURCES
 
 # Percent of the public functions that run in the processes of the tests, at least. The rest runs in daemons,
 # workers and the processes of plugins, which the tests start.
@@ -30,8 +33,9 @@ PARTS = (
 class ExecutedFunctions:
     """Gathers what ran from all workers, and fails a whole run that leaves too much out."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, sources: Iterable[Path] = SOURCES) -> None:
         self._config = config
+        self._sources = sources
         self._recorder = Recorder()
         self._names: set[str] = set()
         self._missed: list[str] = []
@@ -52,7 +56,7 @@ class ExecutedFunctions:
         if output is not None:
             output["executed"] = sorted(self._names)
             return
-        public = all_public()
+        public = all_public(self._sources)
         self._missed = sorted(public - self._names)
         self._percent = 100 * (1 - len(self._missed) / len(public))
         if session.exitstatus == pytest.ExitCode.OK and self._percent < MIN_PERCENT:
