@@ -4,7 +4,9 @@ import socket
 import threading
 import time
 import tracemalloc
+from collections.abc import Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -454,25 +456,72 @@ async def test_bytes_without_content_are_silence(first, drop, sentence):
     assert (error.kind, error.sentence) == (ErrorKind.TIMEOUT, sentence)
 
 
-@pytest.mark.parametrize("whole", [True, False])
-@on_both_loops
-async def test_a_body_that_drips_is_not_silent(whole):
-    async def talk(peer):
-        await peer.request()
-        await peer.send(CHUNKED)
-        for _ in range(10):
-            await asyncio.sleep(0.05)
-            await peer.send(b"1\r\na\r\n")
-        await peer.send(b"0\r\n\r\n")
+class TurnedClock:
+    """What a connection asks of its loop, with a clock that the test turns."""
 
-    async with served(talk, UpstreamTimeouts(first_byte=0.3, idle=0.3)) as (server, client):
-        response = await client.request("GET", server.url, {})
-        read = b""
-        if whole:
-            read = await response.read(100)
+    def __init__(self):
+        self._now = 100.0
+        self._timers = []
+        self.create_future = asyncio.get_running_loop().create_future
+
+    def time(self):
+        return self._now
+
+    def call_at(self, due, callback):
+        self._timers.append(timer := Timer(due, callback, self._timers))
+        return timer
+
+    def turn(self, seconds):
+        """Let so much time go by, in which timers fire when they are due."""
+        end = self._now + seconds
+        while due := [timer for timer in self._timers if timer.due <= end]:
+            timer = min(due, key=lambda each: each.due)
+            self._now = timer.due
+            timer.cancel()
+            timer.callback()
+        self._now = end
+
+
+@dataclass
+class Timer:
+    due: float
+    callback: Callable[[], None]
+    timers: list["Timer"]
+
+    def cancel(self):
+        self.timers[:] = [timer for timer in self.timers if timer is not self]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(("pause", "is_silent"), [(0.29, False), (0.3, True)])
+async def test_a_body_that_drips_is_not_silent(whole, pause, is_silent):
+    clock, recorder = TurnedClock(), Recorder()
+    connection = connection_module.ProviderConnection(recorder, clock)
+    connection.connection_made(recorder)
+    response = ProviderResponse(UpstreamTimeouts(first_byte=0.3, idle=0.3), clock)
+    connection.send(response, build_head("GET", "http://acme.test/", {}), None)
+    connection.data_received(CHUNKED)
+
+    async def read():
+        found = await response.read(100) if whole else b""
         while part := await response.read_some():
-            read += part
-    assert read == b"a" * 10
+            found += part
+        return found
+
+    reading = asyncio.create_task(read())
+    for piece in [b"1\r\na\r\n"] * 10 + [b"0\r\n\r\n"]:
+        await asyncio.sleep(0)
+        clock.turn(pause)
+        assert ("abort" in recorder.said) is is_silent
+        if is_silent:
+            break
+        connection.data_received(piece)
+    if is_silent:
+        with pytest.raises(TransportError, match=r"it was silent for 0\.3 s"):
+            await reading
+    else:
+        assert await reading == b"a" * 10
+    connection.abort()
 
 
 @on_both_loops
