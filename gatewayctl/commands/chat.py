@@ -25,6 +25,45 @@ noun = Noun(
     lenient=True,
 )
 
+AskedModel = Annotated[str, typer.Argument(metavar="MODEL", help="Id of the model; - takes the first model.")]
+Prompt = Annotated[
+    list[str] | None, typer.Argument(metavar="PROMPT", help="Question to ask; - reads standard input.")
+]
+SystemText = Annotated[str | None, typer.Option("--system", help="System message of the request.")]
+Temperature = Annotated[float | None, typer.Option("--temperature", help="Sampling temperature, 0 to 2.")]
+MaxTokens = Annotated[
+    int | None, typer.Option("--max-tokens", min=1, help="Maximum number of tokens to generate.")
+]
+AskingUser = Annotated[
+    str | None, typer.Option("--user", metavar="USER", help="Ask with the rights of this user.")
+]
+Collections = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="COLLECTION",
+        help="Answer from the files of this collection (name or id).",
+    ),
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--file",
+        metavar="FILE",
+        help="Answer from this file (id).",
+        autocompletion=completing(files),
+    ),
+]
+ResumedId = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="ID",
+        help="Print the answer with this id from its beginning, and follow it to its end.",
+    ),
+]
+
 
 @noun.verb(
     "run",
@@ -36,52 +75,15 @@ noun = Noun(
 )
 def run(
     session: Session,
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Id of the model; - takes the first model.",
-        ),
-    ] = "-",
-    prompt: Annotated[
-        list[str] | None, typer.Argument(metavar="PROMPT", help="Question to ask; - reads standard input.")
-    ] = None,
-    system: Annotated[str | None, typer.Option("--system", help="System message of the request.")] = None,
-    temperature: Annotated[
-        float | None, typer.Option("--temperature", help="Sampling temperature, 0 to 2.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", min=1, help="Maximum number of tokens to generate.")
-    ] = None,
-    user: Annotated[
-        str | None, typer.Option("--user", metavar="USER", help="Ask with the rights of this user.")
-    ] = None,
-    collection: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--collection",
-            "-c",
-            metavar="COLLECTION",
-            help="Answer from the files of this collection (name or id).",
-        ),
-    ] = None,
-    file: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--file",
-            metavar="FILE",
-            help="Answer from this file (id).",
-            autocompletion=completing(files),
-        ),
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume",
-            metavar="ID",
-            help="Print the answer with this id from its beginning, and follow it to its end.",
-        ),
-    ] = None,
+    model: AskedModel = "-",
+    prompt: Prompt = None,
+    system: SystemText = None,
+    temperature: Temperature = None,
+    max_tokens: MaxTokens = None,
+    user: AskingUser = None,
+    collection: Collections = None,
+    file: Files = None,
+    resume: ResumedId = None,
 ) -> None:
     """Ask a model and print the answer while it comes: Markdown on a terminal, plain in a pipe.
 
