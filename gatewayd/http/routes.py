@@ -97,6 +97,21 @@ class Route:
             object.__setattr__(self, "query", declared_query(self.handler))
 
 
+def answer_row(path: str, handler: Handler, summary: str, *, dialect: RouteDialect, tag: str) -> Route:
+    """Return the row of a POST that a model answers; it ends when its client leaves."""
+    return Route(
+        "POST",
+        path,
+        handler,
+        RouteAccess.VERIFIED,
+        summary,
+        dialect=dialect,
+        tag=tag,
+        interruptible=True,
+        use=RequestUse.ANSWER,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RouteGroup:
     """The common path prefix and tag of the rows of one noun."""

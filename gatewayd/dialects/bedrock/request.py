@@ -16,9 +16,10 @@ from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.anthropic.source import JSON_ONLY
 from gatewayd.dialects.bedrock.thinking_fields import thinking_fields
+from gatewayd.dialects.content_parts import media_url, read_parts, refused_address, refused_part
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.dialects.message_turns import split_messages
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import invalid
 
 READ_FIELDS: Final = frozenset(
     {"model", "messages", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"}
@@ -132,45 +133,25 @@ def _thought(block: Mapping[str, Any]) -> Body | None:
 
 def _blocks(content: Any, where: str) -> list[Body]:
     """Return the blocks of a content without blank texts, which the protocol refuses."""
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [{"text": content}] if content.strip() else []
-    if not isinstance(content, list):
-        raise invalid(f"cannot read {where}: it is neither text nor a list of parts", param=where)
-    blocks = [_block(part, f"{where}[{index}]") for index, part in enumerate(content)]
+    blocks = read_parts(content, where, _media_block)
     return [block for block in blocks if "text" not in block or block["text"].strip()]
 
 
-def _block(part: Any, where: str) -> Body:
-    if isinstance(part, str):
-        return {"text": part}
-    if not isinstance(part, dict):
-        raise invalid(f"cannot read {where}: it is not an object", param=where)
-    kind = part.get("type")
-    match kind:
-        case "text" | "refusal":
-            text = part.get(kind)
-            if not isinstance(text, str):
-                raise invalid(f"cannot read {where}.{kind}: it is not a text", param=f"{where}.{kind}")
-            return {"text": text}
+def _media_block(part: Mapping[str, Any], where: str) -> Body:
+    match part.get("type"):
         case "image_url":
-            image = part.get("image_url")
-            url = image.get("url") if isinstance(image, dict) else image
-            found, data = _media(url, IMAGE_FORMATS, where)
+            found, data = _media(media_url(part), IMAGE_FORMATS, where)
             return {"image": {"format": found, "source": {"bytes": data}}}
         case "file":
-            found, data = _media(as_mapping(part.get("file")).get("file_data"), DOCUMENT_FORMATS, where)
+            found, data = _media(media_url(part), DOCUMENT_FORMATS, where)
             return {"document": {"format": found, "name": "document", "source": {"bytes": data}}}
-        case _:
-            raise _refused_part(kind, where)
+        case kind:
+            raise refused_part(kind, where)
 
 
 def _media(url: object, formats: Mapping[str, str], where: str) -> tuple[str, bytes]:
     if isinstance(url, str) and url.startswith(("http://", "https://")):
-        raise invalid(
-            f"cannot send {where}: this provider reads no addresses, send the data in a data URL", param=where
-        )
+        raise refused_address(where)
     media_type, data = parse_data_url(url, where)
     if media_type not in formats:
         raise invalid(f"cannot send {where}: the provider takes no {media_type!r:.80}", param=where)
@@ -182,10 +163,6 @@ def _decoded(data: str, where: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise invalid(f"cannot read {where}: its data is no base64", param=where) from error
-
-
-def _refused_part(kind: object, where: str) -> GatewayError:
-    return invalid(f"cannot send a part of type {kind!r:.80} to this model", param=f"{where}.type")
 
 
 def _inference(body: Mapping[str, Any], warnings: list[str]) -> Body:

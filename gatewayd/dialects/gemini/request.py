@@ -13,9 +13,10 @@ from gatewayd.completions.deltas import text_or_refusal_of
 from gatewayd.completions.embedded_json import has_too_many_values
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
+from gatewayd.dialects.content_parts import media_url, read_parts, refused_address, refused_part
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.dialects.gemini.schemas import SchemaBudget, reduce_schema
-from gatewayd.errors import GatewayError, invalid
+from gatewayd.errors import invalid
 
 SAME_FIELDS: Final = {
     "temperature": "temperature",
@@ -162,39 +163,19 @@ def _signed(holder: Mapping[str, Any]) -> Body:
 
 def _parts(content: Any, where: str) -> list[Body]:
     """Return the parts of a content without empty texts, which the protocol refuses."""
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    if not isinstance(content, list):
-        raise invalid(f"cannot read {where}: it is neither text nor a list of parts", param=where)
-    parts = [_part(part, f"{where}[{index}]") for index, part in enumerate(content)]
-    return [part for part in parts if part != {"text": ""}]
+    return [part for part in read_parts(content, where, _media_part) if part != {"text": ""}]
 
 
-def _part(part: Any, where: str) -> Body:
-    if isinstance(part, str):
-        return {"text": part}
-    if not isinstance(part, dict):
-        raise invalid(f"cannot read {where}: it is not an object", param=where)
-    kind = part.get("type")
-    match kind:
-        case "text" | "refusal":
-            text = part.get(kind)
-            if not isinstance(text, str):
-                raise invalid(f"cannot read {where}.{kind}: it is not a text", param=f"{where}.{kind}")
-            return {"text": text}
-        case "image_url":
-            image = part.get("image_url")
-            return _media(image.get("url") if isinstance(image, dict) else image, where)
-        case "file":
-            return _media(as_mapping(part.get("file")).get("file_data"), where)
+def _media_part(part: Mapping[str, Any], where: str) -> Body:
+    match part.get("type"):
+        case "image_url" | "file":
+            return _media(media_url(part), where)
         case "input_audio":
             audio = as_mapping(part.get("input_audio"))
             data = {"mimeType": f"audio/{as_text(audio.get('format')) or 'wav'}", "data": audio.get("data")}
             return {"inlineData": data}
-        case _:
-            raise _refused_part(kind, where)
+        case kind:
+            raise refused_part(kind, where)
 
 
 def _media(url: object, where: str) -> Body:
@@ -202,18 +183,12 @@ def _media(url: object, where: str) -> Body:
         return {"fileData": {"fileUri": url}}
     media_type, data = parse_data_url(url, where) if not _is_address(url) else ("", "")
     if not data:
-        raise invalid(
-            f"cannot send {where}: this provider reads no addresses, send the data in a data URL", param=where
-        )
+        raise refused_address(where)
     return {"inlineData": {"mimeType": media_type, "data": data}}
 
 
 def _is_address(url: object) -> bool:
     return isinstance(url, str) and url.startswith(("http://", "https://"))
-
-
-def _refused_part(kind: object, where: str) -> GatewayError:
-    return invalid(f"cannot send a part of type {kind!r:.80} to this model", param=f"{where}.type")
 
 
 def _config(body: Mapping[str, Any], family: str, budget: SchemaBudget) -> Body:

@@ -16,7 +16,6 @@ from gatewayd.dialects.anthropic.stream import MessageStream
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
-from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, facts_of, request_id
 from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.reply_schemas import dialects, service
@@ -24,7 +23,7 @@ from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.repeatable import UNSTREAMED, RepeatableAnswers, stored
 from gatewayd.http.responses.resumable import RenderedAnswer, StreamedRequest
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
-from gatewayd.http.routes import Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import Route, RouteAccess, RouteDialect, answer_row
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.endpoints import context_of, model_of
@@ -107,6 +106,9 @@ class ConvertedMessageFrames(MessageErrors):
     def finish(self) -> bytes:
         """Return the events that end the message."""
         return self._message.finish()
+
+
+_row = partial(answer_row, dialect=RouteDialect.ANTHROPIC, tag="chat")
 
 
 class MessageRoutes:
@@ -288,17 +290,3 @@ def _completion(answer: ChatAnswer) -> Completion:
     if answer.completion is None:
         raise ValueError("an answer has a completion or chunks")
     return answer.completion
-
-
-def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route(
-        "POST",
-        path,
-        handler,
-        RouteAccess.VERIFIED,
-        summary,
-        dialect=RouteDialect.ANTHROPIC,
-        tag="chat",
-        interruptible=True,
-        use=RequestUse.ANSWER,
-    )

@@ -14,7 +14,7 @@ from gatewayd.http.context import caller_of
 from gatewayd.http.media_forms import read_media_form
 from gatewayd.http.public.completions.passthrough import open_forwarded, send_opened
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
-from gatewayd.http.routes import BASES, FORM_BODY, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, FORM_BODY, Handler, Route, RouteAccess, RouteDialect, answer_row
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, EVENT_STREAM, OBJECT, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.media.endpoints import (
@@ -32,6 +32,8 @@ DEFAULT_MODERATION: Final = "omni-moderation-latest"
 """Model of moderations that name none, as at OpenAI."""
 
 TAG: Final = "media"
+
+_row = partial(answer_row, dialect=RouteDialect.OPENAI, tag=TAG)
 
 
 class MediaRoutes:
@@ -127,20 +129,6 @@ class MediaRoutes:
             return await send_opened(request, await open_forwarded(asked, caller))
         finally:
             await form.close()
-
-
-def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route(
-        "POST",
-        path,
-        handler,
-        RouteAccess.VERIFIED,
-        summary,
-        dialect=RouteDialect.OPENAI,
-        tag=TAG,
-        interruptible=True,
-        use=RequestUse.ANSWER,
-    )
 
 
 def _form_row(path: str, handler: Handler, summary: str) -> Route:

@@ -17,7 +17,6 @@ from gatewayd.dialects.responses.countable import countable
 from gatewayd.dialects.responses.request import background_refusal
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http import body
-from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, caller_of, facts_of, request_id
 from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions.messages import COUNT_HEADER
@@ -34,7 +33,7 @@ from gatewayd.http.responses.repeatable import UNSTREAMED, RepeatableAnswers, st
 from gatewayd.http.responses.resumable import RenderedAnswer, StreamedRequest
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
-from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect, answer_row
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.documents.placeholders import fill_system_messages
@@ -58,6 +57,9 @@ class ResponseServices:
     background: BackgroundResponses | None
     catalog: Catalog
     counts: LocalCounts
+
+
+_row = partial(answer_row, dialect=RouteDialect.OPENAI, tag="responses")
 
 
 class ResponseRoutes:
@@ -345,17 +347,3 @@ class ResponseRoutes:
 
 async def _ready(answer: ForwardedAnswer) -> ForwardedAnswer:
     return answer
-
-
-def _row(path: str, handler: Handler, summary: str) -> Route:
-    return Route(
-        "POST",
-        path,
-        handler,
-        RouteAccess.VERIFIED,
-        summary,
-        dialect=RouteDialect.OPENAI,
-        tag="responses",
-        interruptible=True,
-        use=RequestUse.ANSWER,
-    )
