@@ -11,7 +11,7 @@ from tests.fakes.daemons.daemon import running_daemon
 from tests.fakes.daemons.failing_provider_site import configuration, make_key
 from tests.fakes.providers.all_routes_upstream import Everything
 from tests.fakes.providers.background_upstream import Provider, background_upstream
-from tests.fakes.providers.upstream import json_reply
+from tests.fakes.providers.upstream import SILENCE, Reply, json_reply
 
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "sig"}
 
@@ -36,6 +36,10 @@ def test_a_conversation_goes_on_after_a_kill(tmp_path: Path, provider: Provider)
         with client(daemon.base_url, key) as sdk:
             provider.script(json_reply({"content": [THOUGHT, {"type": "text", "text": "one"}]}))
             first = sdk.responses.create(model="a.m", input="hi")
+            provider.script(Reply(steps=[SILENCE]))
+            running = sdk.responses.create(model="a.m", input="hi", background=True)
+            assert running.status == "queued"
+            provider.wait_silent()
             with sdk.responses.stream(model="l.m", input="hi", previous_response_id=first.id) as stream:
                 for event in stream:
                     if event.type == "response.completed":
@@ -48,6 +52,9 @@ def test_a_conversation_goes_on_after_a_kill(tmp_path: Path, provider: Provider)
         client(daemon.base_url, key) as sdk,
     ):
         assert sdk.responses.retrieve(first.id).output == first.output
+        cut = sdk.responses.retrieve(running.id)
+        assert cut.error is not None
+        assert (cut.status, "restarted" in cut.error.message) == ("failed", True)
         assert sdk.responses.retrieve(second).output_text == "Hello from m"
         again = sdk.responses.create(model="a.m", input="more", previous_response_id=second)
         assert again.previous_response_id == second
