@@ -117,6 +117,7 @@ _SENTENCES: Final[Sequence[tuple[RefusalReason, frozenset[int], tuple[str, ...]]
         frozenset({0, 400, 403, 422}),
         (
             *("content management policy", "violates our content policy", "our safety system"),
+            *("content violates usage guidelines", "violates our usage policies"),
             *("inappropriate content", "was blocked by our content filter"),
         ),
     ),

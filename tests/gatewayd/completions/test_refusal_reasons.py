@@ -81,6 +81,7 @@ BILLING = "You exceeded your current quota, please check your plan and billing d
         (403, {"code": "permission_denied", "error": f"Your team {SPENT_TEAM}"}, NO_CREDIT),
         (403, {"code": "permission_denied", "error": "Your team doesn't have any credits yet"}, NO_CREDIT),
         (403, {"code": "permission_denied", "error": "Your team is blocked"}, KEY),
+        (403, {"code": "no permission", "error": "Content violates usage guidelines."}, FILTERED),
         (400, {"code": "Arrearage", "message": "in arrears"}, NO_CREDIT),
         (400, error(code="data_inspection_failed"), FILTERED),
         (400, {"__type": "ThrottlingException", "message": "slow"}, RATE_LIMITED),
