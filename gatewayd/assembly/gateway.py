@@ -22,8 +22,8 @@ from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.limits import open_limits
 from gatewayd.assembly.media_routes import reranker_sources
-from gatewayd.assembly.metrics.services import open_monitoring
 from gatewayd.assembly.metering import make_metering, price_rules
+from gatewayd.assembly.metrics.services import open_monitoring
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
 from gatewayd.assembly.providers import configured_providers, make_providers

@@ -18,10 +18,13 @@ from gatewayd.http.public.administration.limits import LimitRoutes
 from gatewayd.http.routes import Route
 from gatewayd.limits.admission import LimitAdmission, LimitOptions
 from gatewayd.limits.amounts import format_amount
+from gatewayd.limits.fair_queue import QueueRules
 from gatewayd.limits.ledger import BudgetLedger
 from gatewayd.limits.memory_rates import MemoryRates
+from gatewayd.limits.queue_admission import QueueAdmission, QueueOptions
 from gatewayd.limits.records import BudgetDemand
 from gatewayd.limits.service import Limits
+from gatewayd.metering.records import MeteredCall
 from gatewayd.settings import Settings
 from gatewayd.storage.limits.budgets import TortoiseBudgets
 from gatewayd.storage.limits.rules import TortoiseLimitRules
@@ -31,6 +34,9 @@ log = logging.getLogger(__name__)
 
 FLUSH_SECONDS: Final = 5.0
 """Maximum time at the end for the settlements of the last calls."""
+
+ID_FIELDS: Final = ("chat_id", "id", "session_id")
+"""Fields of a request with the ids of its chat."""
 
 TOKENS_OF_PRICE: Final = 1_000_000
 NANO_DOLLARS: Final = 1_000_000_000
@@ -43,10 +49,12 @@ class LimitServices:
     limits: Limits
     admission: LimitAdmission
     options: LimitOptions
+    queues: QueueAdmission
 
     def configure(self, settings: Settings) -> None:
-        """Use the price of the settings."""
+        """Use the price and the queues of the settings."""
         self.options.unknown_price = unknown_price(settings)
+        self.queues.configure(queue_options(settings))
 
 
 class BudgetWarnings:
@@ -72,6 +80,29 @@ class BudgetWarnings:
         await self._events.emit(EventTarget(user_id), event)
 
 
+class QueuePositions:
+    """Tells the reader of a chat where its call stands in a queue, by status events of its message."""
+
+    def __init__(self, events: EventService, tasks: TaskRegistry) -> None:
+        self._events = events
+        self._tasks = tasks
+
+    def announce(self, call: MeteredCall, position: int) -> None:
+        """Tell a position, 0 for the end of the wait."""
+        ids = call.chat
+        if ids is None or not ids.get("chat_id"):
+            return
+        chat_id, message_id, session_id = (str(ids.get(name) or "") for name in ID_FIELDS)
+        waits = f"Waiting for the model: place {position} in the queue"
+        data = {"description": waits if position else "The model answers", "done": not position}
+        event: dict[str, object] = {"type": "status", "data": {"action": "queue", **data}}
+        target = EventTarget(call.user_id, chat_id, message_id, session_id, call.request_id)
+        self._tasks.spawn("position in a queue", self._emit(target, event))
+
+    async def _emit(self, target: EventTarget, event: dict[str, object]) -> None:
+        await self._events.emit(target, event)
+
+
 async def open_limits(
     settings: Settings, catalog: Catalog, live: LiveServices, tasks: TaskRegistry, stack: AsyncExitStack
 ) -> LimitServices:
@@ -91,8 +122,22 @@ async def open_limits(
         log.warning("%s calls of the former process stay charged as reserved", closed)
     tasks.spawn("ledger of budgets", ledger.run())
     stack.push_async_callback(ledger.flush, FLUSH_SECONDS)
-    catalog.meter.admissions.append(admission)
-    return LimitServices(limits, admission, options)
+    queues = QueueAdmission(queue_options(settings), QueuePositions(live.events, tasks).announce)
+    # A call that waits for a place has its part of the limits already.
+    catalog.meter.admissions += [admission, queues]
+    return LimitServices(limits, admission, options, queues)
+
+
+def queue_options(settings: Settings) -> QueueOptions:
+    """Return the queues of the settings."""
+
+    def numbers(pairs: Sequence[str]) -> dict[str, int]:
+        split = (pair.rpartition("=") for pair in pairs)
+        return {name: int(number) for name, _, number in split}
+
+    times = (settings.queue_length, settings.queue_timeout, settings.queue_hold_timeout)
+    rules = {name: QueueRules(places, *times) for name, places in numbers(settings.model_queues).items()}
+    return QueueOptions(rules, numbers(settings.queue_weights))
 
 
 def unknown_price(settings: Settings) -> int | None:

@@ -87,7 +87,8 @@ class MeteredCall:
     and for an answer that broke off. `characters` is the length of the texts of a stream that have
     come, `body` the request for estimates, dropped at the end, and `details` what the source says of the
     model, which its hosted `maker` answers ("" if unknown). `admissions` are those that admitted the call,
-    and `reservation` belongs to them.
+    and `reservation` and `place` belong to them. `chat` has the ids `chat_id`, `id` and `session_id` of the
+    stored message that the call answers, None without one.
     """
 
     user_id: str
@@ -118,6 +119,8 @@ class MeteredCall:
     maker: str = ""
     admissions: "Sequence[CallAdmission]" = ()
     reservation: object = None
+    place: object = None
+    chat: Mapping[str, Any] | None = None
 
     @property
     def seconds(self) -> float:

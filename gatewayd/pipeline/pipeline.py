@@ -311,6 +311,7 @@ class _Call:
             request_id=request.request_id,
             is_stream=request.stream,
         )
+        self._metered.chat = request.options or None
         if request.scope is not None:
             request.scope.call = self._metered if is_function_model else None
         return self._metered

@@ -72,6 +72,27 @@ class ConnectionFields(BaseSettings):
         ge=0,
         le=1_000_000,
     )
+    model_queues: types.NumberedNames = setting(
+        reload(LIMITS),
+        (),
+        "Models or providers whose calls wait in a fair queue, each with the number of calls at a time.",
+    )
+    queue_weights: types.NumberedNames = setting(
+        reload(LIMITS), (), "Ids of keys, users or groups with their share of the queues in place of 1."
+    )
+    queue_length: types.Whole = setting(
+        reload(LIMITS), 100, "Maximum number of calls that wait in one queue.", ge=1, le=10_000
+    )
+    queue_timeout: types.Seconds = setting(
+        reload(LIMITS), 300.0, "Maximum time for which a call waits in a queue.", gt=0, le=86_400
+    )
+    queue_hold_timeout: types.Seconds = setting(
+        reload(LIMITS),
+        900.0,
+        "Time after which a call that is still running gives its place in the queue to the next.",
+        gt=0,
+        le=86_400,
+    )
     account_connection_limit: types.Whole = _bound(
         2000, "Maximum number of requests of one account that are served at once"
     )

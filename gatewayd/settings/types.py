@@ -111,6 +111,13 @@ def _web_origin(text: str) -> str:
     return _url(text)
 
 
+def _numbered_name(text: str) -> str:
+    name, _, number = text.rpartition("=")
+    if not name or not re.fullmatch(r"[0-9]{1,5}", number) or not int(number):
+        raise ValueError("no name with a number")
+    return _line(text)
+
+
 def _embed_host(text: str) -> str:
     if not _EMBED_HOST.fullmatch(text):
         raise ValueError("no host")
@@ -381,6 +388,11 @@ Networks = Annotated[
     tuple[Network, ...],
     BeforeValidator(_Split(",")),
     ExpectedValue("a list of networks or addresses such as 10.0.0.0/8", ","),
+]
+NumberedNames = Annotated[
+    tuple[Annotated[str, AfterValidator(_numbered_name)], ...],
+    BeforeValidator(_Split(",")),
+    ExpectedValue('a list of NAME=NUMBER with whole numbers above 0, such as "llama3:8b=2"', ","),
 ]
 EmbedHosts = Annotated[
     tuple[Annotated[str, AfterValidator(_embed_host)], ...],

@@ -3,7 +3,9 @@
 import http.client
 import json
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -65,7 +67,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Path
 
 @pytest.fixture(scope="module")
 def site(folder: Path, provider: Provider) -> Iterator[LimitSite]:
-    with running_daemon(folder / "state", "-f", str(folder / "gatewayd.toml")) as daemon:
+    settings = {"MODEL_QUEUES": "o.other=1", "QUEUE_LENGTH": "1", "STREAM_HEAD_TIMEOUT": "0.1"}
+    with running_daemon(folder / "state", "-f", str(folder / "gatewayd.toml"), **settings) as daemon:
         form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
         token = daemon.call("POST", "/api/v1/auths/signup", form)[1]["token"]
         yield LimitSite(daemon, provider, token)
@@ -165,6 +168,39 @@ def test_limits_of_others_are_not_mine_to_see(site: LimitSite) -> None:
         assert other.send(path, method=method).status in {401, 403}
     assert other.send(LIMITS, {"user": "root@example.org", "parallel": 0}, "PUT").status in {401, 403}
     assert [each["id"] for each in other.send(f"{LIMITS}/own", method="GET").json["limits"]] == [limit_id]
+
+
+def test_calls_wait_in_the_queue_of_their_model(site: LimitSite) -> None:
+    def busy(pool: ThreadPoolExecutor) -> "Future[Answer]":
+        """Take the one place until the provider is released."""
+        site.provider.script(Reply(steps=[sse(openai_chunk(content="one")), SILENCE]))
+        held = pool.submit(site.ask, "o.other", stream=True)
+        site.provider.wait_silent()
+        return held
+
+    with ThreadPoolExecutor(3) as pool:
+        for is_stream in (False, True):
+            held = busy(pool)
+            # The queue has room for one of these two.
+            both = [pool.submit(site.ask, "o.other", stream=is_stream) for _ in range(2)]
+            refused = next(as_completed(both, 10))
+            [waiting] = [each for each in both if each is not refused]
+            assert refused.result().json["error"]["code"] == "queue_full"
+            assert int(refused.result().headers["retry-after"]) >= 1
+            assert site.ask().status == 200
+            if is_stream:
+                time.sleep(0.1)
+            site.provider.release()
+            assert held.result(10).status == 200
+            answer = waiting.result(10)
+            assert answer.status == 200
+            if is_stream:
+                # The head and the heartbeat came while it waited.
+                assert answer.body.startswith(b": keep-alive")
+                assert answer.body.endswith(b"data: [DONE]\n\n")
+            else:
+                assert answer.headers["x-gateway-queue-position"] == "1"
+                assert float(answer.headers["x-gateway-queue-time"]) > 0
 
 
 def test_a_killed_daemon_forgets_no_reservation(tmp_path: Path, folder: Path, provider: Provider) -> None:
