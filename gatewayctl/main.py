@@ -31,6 +31,7 @@ from gatewayctl.commands import (
     stored_chats,
     tasks,
     tool_servers,
+    usage,
     users,
 )
 from gatewayctl.commands.observation import logs, metrics
@@ -53,6 +54,7 @@ app.add_typer(groups.noun, name="group")
 app.add_typer(permissions.noun, name="permission")
 app.add_typer(keys.noun, name="key")
 app.add_typer(limits.noun, name="limit")
+app.add_typer(usage.noun, name="usage")
 app.add_typer(models.noun, name="model")
 app.add_typer(files.noun, name="file")
 app.add_typer(collections.noun, name="collection")
@@ -75,6 +77,7 @@ app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)
 health.register(app)
 metrics.register(app)
+usage.register(app)
 ingest.register(app)
 garbage.register(app)
 

@@ -22,6 +22,7 @@ from gatewayctl.wire import (
     stored_chats,
     tasks,
     tool_servers,
+    usage,
     users,
 )
 from gatewayctl.wire.consumption import limits
@@ -180,6 +181,15 @@ LIST_LIMITS: Final = _get("/v1/limits", limits.LimitList, "List limits")
 SET_LIMIT: Final = _write("PUT", "/v1/limits", limits.LimitChange, limits.LimitWritten, "Set a limit")
 SHOW_LIMIT: Final = _get("/v1/limits/{id}", limits.Limit, "Show a limit and its use", "user")
 REMOVE_LIMIT: Final = _write("DELETE", "/v1/limits/{id}", NoBody, limits.LimitWritten, "Remove a limit")
+
+# Usage.
+REPORT_USAGE: Final = _get(
+    "/v1/usage",
+    usage.UsageReport,
+    "Report the usage of models",
+    *("by", "since", "until", "user", "group", "key", "model", "provider", "limit"),
+)
+SHOW_LOAD: Final = _get("/v1/load", usage.LoadSnapshot, "Show the calls of models in flight", "by")
 
 # Batches.
 LIST_BATCHES: Final = _get("/v1/batches", batches.BatchList, "List batches", "user")

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gatewayd.assembly.accounts import AccountServices
 from gatewayd.dialects.providers.family import canonical_name
+from gatewayd.http.control.usage import ControlUsageRoutes
+from gatewayd.http.public.administration.usage import UsageRoutes
+from gatewayd.http.routes import Route
+from gatewayd.metering.load import LoadWatch
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.prices import MAX_CALL_COST, ModelPrice, PriceRule, PriceTable, nano_price
 from gatewayd.metering.recorder import UsageRecorder
@@ -22,6 +27,7 @@ class MeteringServices:
     prices: PriceTable
     recorder: UsageRecorder
     usage: UsageStore
+    load: LoadWatch
 
 
 def make_metering(
@@ -29,9 +35,22 @@ def make_metering(
 ) -> MeteringServices:
     """Return the services; the recorder writes until the tasks are closed."""
     prices = PriceTable(price_rules(settings), canonical_name)
-    meter = CallMeter([recorder], pricing=prices.cost)
+    load = LoadWatch()
+    meter = CallMeter([recorder, load], pricing=prices.cost)
     tasks.spawn("usage", recorder.run())
-    return MeteringServices(meter, prices, recorder, TortoiseUsage(reader))
+    return MeteringServices(meter, prices, recorder, TortoiseUsage(reader), load)
+
+
+def usage_rows(services: MeteringServices) -> Sequence[Route]:
+    """Return the rows of the public application."""
+    return UsageRoutes(services.usage).routes()
+
+
+def control_usage_rows(services: MeteringServices, accounts: AccountServices) -> Sequence[Route]:
+    """Return the rows of the control socket."""
+    return ControlUsageRoutes(
+        services.usage, services.meter, services.load, accounts.users, accounts.groups
+    ).routes()
 
 
 def price_rules(settings: Settings) -> Sequence[PriceRule]:

@@ -16,6 +16,7 @@ from gatewayd.assembly.garbage import control_garbage_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.media_routes import media_rows
+from gatewayd.assembly.metering import control_usage_rows, usage_rows
 from gatewayd.assembly.metrics.readers import make_exposition
 from gatewayd.assembly.metrics.services import metrics_access
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
@@ -307,6 +308,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *sign_in_rows(services, replies),
         *KeyRoutes(accounts.keys, accounts.users, again.writes).routes(),
         *limit_rows(services.limits, accounts),
+        *usage_rows(services.metering),
         *AdminRoutes(accounts.runtime, accounts.contact).routes(),
         *ProviderFormRoutes(services.providers, services.catalog).routes(),
         *StatusRoutes(status_services(services), __version__).routes(),
@@ -403,6 +405,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         ),
         *control_plugin_rows(services.extensions, services.servers, accounts, viewers, writes),
         *control_limit_rows(services.limits, accounts, writes),
+        *control_usage_rows(services.metering, accounts),
         *control_batch_rows(services.batches, accounts),
         *control_live_rows(services.live, services.answering, accounts, viewers),
         *control_document_rows(services.settings, services.documents, accounts, viewers, writes),

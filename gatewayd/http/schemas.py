@@ -16,6 +16,7 @@ BOOLEAN: Final[Schema] = {"type": "boolean"}
 ANYTHING: Final[Schema] = {}
 OBJECT: Final[Schema] = {"type": "object", "additionalProperties": True}
 TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+NUMBER_OR_NULL: Final[Schema] = {"type": ["number", "null"]}
 INTEGER_OR_NULL: Final[Schema] = {"type": ["integer", "null"]}
 OBJECT_OR_NULL: Final[Schema] = {"type": ["object", "null"], "additionalProperties": True}
 TRUE: Final[Schema] = {"const": True}

@@ -348,6 +348,17 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("key why {f}-k@example.org"),
         Step("key why {nobody}", 5),
     ],
+    "usage": [
+        Step("usage report --by user --by model,day --since 2026-01-01 --user {root}"),
+        Step("usage report --by day --plot"),
+        Step("usage report --by group --group none", 5),
+        Step("usage report --by odd", 2),
+        Step("usage report --since 2026-13-01", 1),
+        Step("usage export --format csv"),
+        Step("usage export --until 2026-01-01"),
+        Step("usage export --format xml", 2),
+    ],
+    "top": [Step("top --once --by user"), Step("top -o json"), Step("top --by odd", 2)],
     "limit": [
         Step("limit set --default --model {f}-m --parallel 3 --dry-run"),
         Step("limit set --default --model {f}-m --parallel 3 --budget 10usd/month --budget 5tokens/day"),

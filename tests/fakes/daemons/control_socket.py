@@ -53,6 +53,7 @@ from gatewayd.http.control.models.models import ControlModelRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.control.usage import ControlUsageRoutes
 from gatewayd.http.limit_fields import LimitTargets
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
@@ -65,6 +66,7 @@ from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.observe.level_changes import LevelChanges
+from gatewayd.metering.load import LoadWatch
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
@@ -72,6 +74,7 @@ from gatewayd.resumption.service import ResumableStreams
 from gatewayd.scim.links import ProviderLinks
 from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
+from gatewayd.storage.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.directory import MemoryDirectory
 from tests.fakes.accounts.services import Accounts
@@ -206,6 +209,9 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlModelRoutes(control.catalog, viewers, accounts.users, accounts.groups, writes).routes(),
         *ControlLimitRoutes(
             control.limits.limits, LimitTargets(accounts.users, accounts.groups, accounts.keys), writes
+        ).routes(),
+        *ControlUsageRoutes(
+            TortoiseUsage(), control.catalog.meter, LoadWatch(), accounts.users, accounts.groups
         ).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(

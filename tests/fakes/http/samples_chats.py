@@ -192,6 +192,7 @@ LIVE_SAMPLES: dict[Row, Sample] = {
     ("GET", "/ollama/config"): plain("/ollama/config"),
     ("POST", "/ollama/config/update"): plain("/ollama/config/update", {"OLLAMA_BASE_URLS": []}),
     ("POST", "/ollama/verify"): lambda site: ("/ollama/verify", {"url": site.provider.url}),
+    ("GET", "/api/v1/usage"): plain("/api/v1/usage?by=day,user,model"),
     ("GET", LIMITS): plain(LIMITS),
     ("PUT", LIMITS): plain(LIMITS, {"model": "unused", "parallel": 5}),
     ("GET", f"{LIMITS}/own"): plain(f"{LIMITS}/own"),
