@@ -34,8 +34,8 @@ from gatewayctl.commands import (
     usage,
     users,
 )
-from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.consumption import limits
+from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
 from gatewayctl.commands.upkeep import audit, garbage
 from gatewayctl.failures import CommandError

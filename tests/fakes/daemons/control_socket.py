@@ -65,8 +65,8 @@ from gatewayd.knowledge.full_text import FullTextReader
 from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
-from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.metering.load import LoadWatch
+from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
