@@ -110,6 +110,11 @@ SECTIONS: Final = (
         "Users sign in, change their own account and create API keys.",
     ),
     Section(
+        "Usage",
+        frozenset({"usage"}),
+        "What models were used for. gatewayd-operations(7), USAGE AND PRICES, says what is counted.",
+    ),
+    Section(
         "Limits",
         frozenset({"limits"}),
         "Limits and budgets of model calls. gatewayd-operations(7), LIMITS AND BUDGETS, has the rules.",

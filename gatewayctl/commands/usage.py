@@ -143,7 +143,9 @@ def export(
     since: Since = "",
     until: Until = "",
     user: OfUser = None,
-    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl or csv.")] = "jsonl",
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="jsonl or csv; with -o json one JSON array.")
+    ] = "jsonl",
 ) -> None:
     """Write all rows, one for each day, user, key, model, provider and endpoint."""
     if form not in ("jsonl", "csv"):
@@ -157,6 +159,9 @@ def export(
         writer = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(line.model_dump() for line in found.lines)
+        return
+    if session.output is Output.JSON:
+        session.show_all(found.lines, view_of(words))
         return
     for line in found.lines:
         sys.stdout.write(f"{line.model_dump_json(exclude={'group', 'group_id'})}\n")

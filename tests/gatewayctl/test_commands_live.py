@@ -354,7 +354,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("usage report --by group --group none", 5),
         Step("usage report --by odd", 2),
         Step("usage report --since 2026-13-01", 1),
-        Step("usage export --format csv"),
+        Step("usage export"),
         Step("usage export --until 2026-01-01"),
         Step("usage export --format xml", 2),
     ],
