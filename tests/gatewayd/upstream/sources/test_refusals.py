@@ -18,6 +18,7 @@ from gatewayd.upstream.sources.refusals import (
     RefusalMemory,
 )
 from tests.fakes.providers.strict.base import Body, StrictProvider, StrictRefusalError, openai_error
+from tests.fakes.providers.strict.responses import StrictResponses
 from tests.fakes.providers.upstream import json_reply
 
 PATH = "/chat/completions"
@@ -189,6 +190,18 @@ async def test_responses_and_converted_messages_learn_and_native_messages_do_not
     await answer.aclose()
     await openai.close()
     assert "seed" not in fake.requests[-1].json
+
+
+async def test_openai_gets_no_metadata_of_codex_in_responses() -> None:
+    async with StrictResponses() as fake:
+        source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, key=fake.key))
+        body = {"model": "gpt-6-astra", "input": "Hi", "client_metadata": {"turn_id": "t1"}}
+        for _ in range(2):
+            answer = await source.forward("POST", "/responses", dict(body), CallContext("r1", "u1"))
+            await answer.aclose()
+            assert answer.status == 200
+        await source.close()
+    assert ["client_metadata" in request.json for request in fake.requests] == [True, False, False]
 
 
 def learn(memory: RefusalMemory, body: Body, *refusals: Body) -> Body:
