@@ -2,8 +2,11 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
+
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 
 
 class CallIdForm(StrEnum):
@@ -25,6 +28,19 @@ _FORMS: Final = {
     CallIdForm.WORD: re.compile(r"[A-Za-z0-9_-]{1,64}"),
     CallIdForm.NINE: re.compile(r"[A-Za-z0-9]{9}"),
 }
+
+
+def call_ids_in(body: Mapping[str, Any]) -> frozenset[str]:
+    """Return the ids of the calls in the history of a chat request.
+
+    Some engines number the calls of each answer anew. Programs that index calls by their id, such as Claude
+    Code, drop the second one.
+    """
+    return frozenset(
+        as_text(as_mapping(call).get("id"))
+        for message in as_sequence(body.get("messages"))
+        for call in as_sequence(as_mapping(message).get("tool_calls"))
+    )
 
 
 class CallIdMap:

@@ -5,7 +5,7 @@ the earlier blocks are closed.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -90,15 +90,15 @@ class ContentBlockQueue:
     """Converts messages or deltas into the blocks of `queue`, from which the caller may take the first.
 
     `mark` is what a closed thinking block has instead of a signature, "" for nothing
-    (`completions.reasoning_marks`).
+    (`completions.reasoning_marks`). Calls get another id than the `used_ids` of the history.
     """
 
-    def __init__(self, new_id: NewId, mark: str = "") -> None:
+    def __init__(self, new_id: NewId, mark: str = "", used_ids: Collection[str] = ()) -> None:
         self._new_id = new_id
         self._mark = mark
         self._calls = ToolCallAssembler(new_id)
         self._tools: list[ContentBlock] = []
-        self._ids: set[str] = set()
+        self._ids = set(used_ids)
         self.queue: deque[ContentBlock] = deque()
         self.characters = 0
 

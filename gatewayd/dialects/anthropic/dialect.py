@@ -117,17 +117,18 @@ def render_completion(
     input_tokens: int = 0,
     stop_sequences: Collection[str] | None = None,
     mark: str = "",
+    used_ids: Collection[str] = (),
 ) -> Body:
     """Return the message of a completion: thinking, then text, then tool_use blocks.
 
     `model` is the id that the caller sent, `input_tokens` the estimate if the source gives no usage. If
-    `stop_sequences` is given, a stop sequence named by the source must be one of them. `mark` is as in
-    `ContentBlockQueue`. Raises upstream_failed for a completion without a choice.
+    `stop_sequences` is given, a stop sequence named by the source must be one of them. `mark` and `used_ids`
+    are as in `ContentBlockQueue`. Raises upstream_failed for a completion without a choice.
     """
     choice = next(first_choices(body), None)
     if choice is None:
         raise GatewayError(ErrorKind.UPSTREAM_FAILED, "cannot convert the answer: it has no choice")
-    blocks = ContentBlockQueue(new_id, mark)
+    blocks = ContentBlockQueue(new_id, mark, used_ids)
     blocks.add(_with_indices(as_mapping(choice.get("message"))))
     stop_reason, stop_sequence = stop_reason_of(choice, blocks.calls_tools, stop_sequences)
     return {

@@ -29,8 +29,8 @@ class MessageStream:
     Only the first choice is rendered. The grouping of events into calls of `feed` does not affect the output.
     `model` is the id that the caller sent, `input_tokens` the estimate used until the provider counts. If
     `stop_sequences` is given, a stop sequence named by the provider must be one of them. `sources`
-    (citations, gatewayd-documents(7), CHAT REQUESTS) are part of message_start. `mark` is as in
-    `ContentBlockQueue`.
+    (citations, gatewayd-documents(7), CHAT REQUESTS) are part of message_start. `mark` and `used_ids`
+    are as in `ContentBlockQueue`.
     """
 
     def __init__(
@@ -41,13 +41,14 @@ class MessageStream:
         stop_sequences: Collection[str] | None = None,
         sources: Sequence[Mapping[str, Any]] = (),
         mark: str = "",
+        used_ids: Collection[str] = (),
     ) -> None:
         self._sources = sources
         self._model = model
         self._input_tokens = input_tokens
         self._new_id = new_id
         self._stop_sequences = stop_sequences
-        self._blocks = ContentBlockQueue(new_id, mark)
+        self._blocks = ContentBlockQueue(new_id, mark, used_ids)
         self._out: list[bytes] = []
         self._index = 0
         self._is_open = False

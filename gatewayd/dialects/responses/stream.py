@@ -1,7 +1,7 @@
 """Renders OpenAI chunks, or a whole completion, as the events of a response; pure."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from gatewayd.completions.deltas import (
@@ -49,7 +49,7 @@ class ResponseStream:
     ended. `response` is the final response after `finish` or `fail`, and `kept_output` its items with
     `encrypted_content`, which `response` has only if the caller asked for it. `input_tokens` is the estimate
     used if the source gives no usage. Sealed reasoning has the `origin` of the answer
-    (`completions.reasoning_marks`).
+    (`completions.reasoning_marks`). Calls get another id than the `used_ids` of the history.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class ResponseStream:
         new_id: NewId,
         clock: Clock,
         count_input: Callable[[], int] = lambda: 0,
+        used_ids: Collection[str] = (),
     ) -> None:
         self._request = request
         self._seal = seal
@@ -68,7 +69,7 @@ class ResponseStream:
         self._count_input = count_input
         self._calls = ToolCallAssembler(new_id)
         self._call_items: list[CallItem] = []
-        self._call_ids: set[str] = set()
+        self._call_ids = set(used_ids)
         self._queue: deque[OutputItem] = deque()
         self._message: MessageItem | None = None
         self._usage: Body = {}

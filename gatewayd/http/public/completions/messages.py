@@ -9,6 +9,7 @@ from aiohttp import web
 
 from gatewayd import ids
 from gatewayd.catalog.interfaces import NativeProtocol, NativeRefusalError
+from gatewayd.completions.call_ids import call_ids_in
 from gatewayd.completions.reasoning_marks import mark_of
 from gatewayd.completions.records import Completion, CompletionChunk
 from gatewayd.dialects.anthropic import dialect as anthropic
@@ -87,6 +88,7 @@ class ConvertedMessageFrames(MessageErrors):
             stop_sequences=_stops(chat),
             sources=answer.sources,
             mark=mark_of(answer.origin) if answer.origin else "",
+            used_ids=call_ids_in(chat.body),
         )
         self._has_begun = False
 
@@ -278,6 +280,7 @@ def _message(completion: Completion, chat: ChatRequest, origin: str) -> dict[str
         input_tokens=estimate,
         stop_sequences=_stops(chat),
         mark=mark_of(origin) if origin else "",
+        used_ids=call_ids_in(chat.body),
     )
 
 

@@ -8,6 +8,7 @@ import orjson
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.completions.call_ids import call_ids_in
 from gatewayd.completions.json_access import as_mapping, as_sequence
 from gatewayd.completions.records import Body
 from gatewayd.dialects.responses.countable import countable
@@ -86,7 +87,13 @@ class ResponseConversion:
                 chat.warnings.append("cannot store the response: the gateway keeps none")
         response_id = new_response_id(self._new_id)
         stream = ResponseStream(
-            asked, response_id, seal, self._new_id, self._clock, lambda: count_tokens(countable(chat.body))
+            asked,
+            response_id,
+            seal,
+            self._new_id,
+            self._clock,
+            lambda: count_tokens(countable(chat.body)),
+            used_ids=call_ids_in(chat.body),
         )
         kept = await iterate_paced(with_ids(response_id, own)) if asked.is_stored else ()
         return PreparedResponse(asked, chat, stream, list(kept), [*history, *own])

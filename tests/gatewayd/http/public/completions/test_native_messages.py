@@ -23,7 +23,14 @@ from tests.fakes.http.public_app import Client, bearer, serving
 from tests.fakes.providers.catalog import ACTORS, ADMIN, local_counts
 from tests.fakes.providers.models import FakeRecords
 from tests.fakes.providers.strict.anthropic import StrictAnthropic, refusal, thought
-from tests.fakes.providers.upstream import FakeUpstream, json_reply, openai_completion
+from tests.fakes.providers.upstream import (
+    FakeUpstream,
+    Reply,
+    json_reply,
+    openai_chunk,
+    openai_completion,
+    sse,
+)
 
 # The clients ask for it at their first request, which starts a process.
 platform.uname().processor  # noqa: B018
@@ -117,6 +124,22 @@ async def site() -> AsyncIterator[Site]:
 
 def ask(model: str = MODEL, **fields: Any) -> dict[str, Any]:
     return {"model": model, "max_tokens": 2000, "messages": HI, **fields}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+async def test_a_call_has_another_id_than_those_before(site: Site, stream: bool) -> None:
+    # Claude Code drops a call whose id it knows.
+    call = {"index": 0, "id": "f:0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    used = {"type": "tool_use", "id": "f:0", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "f:0", "content": "1"}
+    history = [*HI, {"role": "assistant", "content": [used]}, {"role": "user", "content": [result]}]
+    for messages, is_kept in ((HI, True), (history, False)):
+        whole = json_reply(openai_completion("", tool_calls=[call]))
+        steps = [sse(openai_chunk(tool_calls=[call])), sse(openai_chunk("m", "tool_calls")), sse(b"[DONE]")]
+        site.plain.script(Reply(steps=steps) if stream else whole)
+        _, raw, _ = await site.post({**ask("o.m"), "messages": messages, "tools": TOOLS, "stream": stream})
+        assert b'"type":"tool_use"' in raw
+        assert (b'"f:0"' in raw) is is_kept
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])

@@ -96,6 +96,19 @@ async def test_the_official_client_streams(door: Door, sdk: AsyncOpenAI, model: 
     assert numbers == list(range(4, numbers[-1] + 1))
 
 
+async def test_a_call_has_another_id_than_those_before(door: Door) -> None:
+    call = {"index": 0, "id": "functions.look:0", "function": {"name": "look", "arguments": "{}"}}
+    door.pipe.script = lambda _: [CompletionChunk(events=[openai_chunk(tool_calls=[call])])]
+    made = {"type": "function_call", "call_id": "functions.look:0", "name": "look", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "functions.look:0", "output": "r"}
+    first, second = [
+        check(await door.stream("pipe", input=given))["output"][0]["call_id"]
+        for given in ("hi", [made, result, {"role": "user", "content": "again"}])
+    ]
+    assert first == "functions.look:0"
+    assert second.startswith("call_")
+
+
 async def test_a_function_streams_text_calls_and_a_late_failure(door: Door) -> None:
     call = {"index": 0, "id": "c", "function": {"name": "patch", "arguments": '{"input":"x"}'}}
     pieces = [openai_chunk(content="hi"), openai_chunk(tool_calls=[call])]
