@@ -27,7 +27,7 @@ HARMLESS: Final = frozenset(
     | {"reasoning_effort", "effort", "verbosity", "store", "metadata", "user", "service_tier"}
     | {"parallel_tool_calls", "stream_options", "safety_identifier", "prompt_cache_key"}
     | {"prompt_cache_options", "prompt_cache_retention", "betas", "enable_thinking", "thinking_budget"}
-    | {"chat_template_kwargs", "truncation", "think", "client_metadata"}
+    | {"chat_template_kwargs", "truncation", "think", "client_metadata", "include"}
     | NESTED
 )
 """Fields that a request may lose."""

@@ -192,16 +192,19 @@ async def test_responses_and_converted_messages_learn_and_native_messages_do_not
     assert "seed" not in fake.requests[-1].json
 
 
-async def test_openai_gets_no_metadata_of_codex_in_responses() -> None:
+async def test_openai_gets_nothing_of_codex_that_its_model_lacks() -> None:
     async with StrictResponses() as fake:
         source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, key=fake.key))
-        body = {"model": "gpt-6-astra", "input": "Hi", "client_metadata": {"turn_id": "t1"}}
+        body = {"model": "plain", "input": "Hi", "client_metadata": {"turn_id": "t1"}}
+        body["include"] = ["reasoning.encrypted_content"]
         for _ in range(2):
             answer = await source.forward("POST", "/responses", dict(body), CallContext("r1", "u1"))
             await answer.aclose()
             assert answer.status == 200
         await source.close()
-    assert ["client_metadata" in request.json for request in fake.requests] == [True, False, False]
+    bodies = [request.json for request in fake.requests]
+    assert ["client_metadata" in body for body in bodies] == [True, False, False, False]
+    assert ["include" in body for body in bodies] == [True, True, False, False]
 
 
 def learn(memory: RefusalMemory, body: Body, *refusals: Body) -> Body:
