@@ -91,7 +91,9 @@ FIELDS: Final[dict[str, Sample]] = {
     "top_logprobs": field({"logprobs": True}, top_logprobs=2),
     "logit_bias": field(logit_bias={"1": 1}),
     "stream": field(stream=True),
-    "stream_options": field({"stream": True}, stream_options={"include_usage": True}),
+    "stream_options": field(
+        {"stream": True}, stream_options={"include_usage": True, "include_obfuscation": False}
+    ),
     "stream_options without stream": field(stream_options={"include_usage": True}),
     "response_format text": field(response_format={"type": "text"}),
     "response_format json_object": field(response_format={"type": "json_object"}),
