@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.assembly.accounts import AccountServices, AccountStores
 from gatewayd.assembly.runs import AnswerServices
@@ -76,11 +78,13 @@ async def open_batches(
     requests: RequestRunner,
     room: RunLimiter,
     tasks: TaskRegistry,
+    changes: AccountChangeNotifier,
 ) -> BatchServices:
     """Return the services of batches; files that a killed daemon left without a row are deleted."""
     folder = settings.data_dir / FOLDER
     files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"))
     await files.start()
+    changes.subscribe(partial(_on_change, files, tasks))
     rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, rules)
     lines = LineServices(
         requests,
@@ -92,6 +96,16 @@ async def open_batches(
     )
     worker = BatchWorker(rows, files, lines, tasks, folder / "progress")
     return BatchServices(Batches(rows, files, worker, actors), worker)
+
+
+def _on_change(files: BatchFiles, tasks: TaskRegistry, change: AccountChange) -> None:
+    """Delete the bytes of the files of a removed account, whose rows are gone."""
+
+    async def remove() -> None:
+        await files.remove_orphans()
+
+    if change.is_removed:
+        tasks.spawn("removal of batch files", remove())
 
 
 def batch_rows(services: BatchServices, writes: IdempotentWrites, *, body_limit: int) -> Sequence[Route]:

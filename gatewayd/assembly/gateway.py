@@ -139,7 +139,9 @@ async def open_services(
     )
     answering.runs.configure(run_options(settings))
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
-    batches = await open_batches(settings, stores, accounts.key_rules, requests, room, tasks)
+    batches = await open_batches(
+        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes
+    )
     services = GatewayServices(
         settings=settings,
         tasks=tasks,

@@ -46,6 +46,9 @@ class BatchFiles:
         self._room = FileRoom(rows, MAX_USER_FILES, MAX_USER_BYTES)
         self._blobs = blobs
         self._clock = clock
+        self._receiving: dict[str, bool] = {}
+        """Files whose row may not be there: whether they are being received; others wait for a sweep."""
+        self._sweeps = 0
 
     async def start(self) -> None:
         """Delete bytes without a row, which a killed daemon left."""
@@ -94,9 +97,10 @@ class BatchFiles:
         wishes: Callable[[], "FileWishes"],
     ) -> BatchFile:
         file_id = f"file-{ids.new_id().replace('-', '')}"
-        received = await self._blobs.receive(file_id, stream, limit)
+        self._receiving[file_id] = True
         is_stored = False
         try:
+            received = await self._blobs.receive(file_id, stream, limit)
             wanted, now = wishes(), self._clock()
             file = BatchFile(
                 file_id,
@@ -110,8 +114,12 @@ class BatchFiles:
             await self._rows.add(file)
             is_stored = True
         finally:
-            if not is_stored:
-                await self._blobs.remove([file_id])
+            try:
+                if not is_stored:
+                    await self._blobs.remove([file_id])
+            finally:
+                self._receiving[file_id] = False
+                self._forget_received()
         return file
 
     async def get(self, user_id: str, file_id: str) -> BatchFile:
@@ -132,6 +140,26 @@ class BatchFiles:
         await self._rows.remove([file.id])
         self._room.note(file.user_id, -1, -file.size)
         await self._blobs.remove([file.id])
+
+    async def remove_orphans(self) -> int:
+        """Delete the bytes that went with a removed user at once; return how many."""
+        self._sweeps += 1
+        try:
+            return await self._blobs.sweep_old(self._known(), self._clock() + ORPHAN_SECONDS)
+        finally:
+            self._sweeps -= 1
+            self._forget_received()
+
+    async def _known(self) -> AsyncIterator[str]:
+        async for file_id in self._rows.ids():
+            yield file_id
+        # A file that was received during the sweep may have got its row behind the reader.
+        for file_id in list(self._receiving):
+            yield file_id
+
+    def _forget_received(self) -> None:
+        if not self._sweeps:
+            self._receiving = {file_id: True for file_id, runs in self._receiving.items() if runs}
 
     async def prune(self) -> int:
         """Delete expired files, and the bytes of those that went with their user; return how many."""

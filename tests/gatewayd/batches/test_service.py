@@ -136,6 +136,27 @@ async def test_the_bytes_of_a_deleted_user_go_without_a_restart(site: Site) -> N
     assert [path.name for path in site.stored()] == list(site.rows.rows)
 
 
+async def test_the_bytes_of_a_removed_user_go_at_once_and_a_running_upload_stays(site: Site) -> None:
+    gate, begun = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield b"{}"
+        begun.set()
+        await gate.wait()
+
+    gone = await site.files.upload("u1", "a", lines(), lambda: FileWishes("batch"))
+    running = asyncio.ensure_future(site.files.upload("u2", "a", slow(), lambda: FileWishes("batch")))
+    await begun.wait()
+    del site.rows.rows[gone.id]
+    sweep = asyncio.ensure_future(site.files.remove_orphans())
+    gate.set()
+    assert await sweep == 1
+    kept = await running
+    assert await site.files.remove_orphans() == 0
+    assert [path.name for path in site.stored()] == [kept.id]
+    assert site.files._receiving == {}
+
+
 async def gather_codes(*asked: Awaitable[object]) -> list[str | None]:
     """Return the codes of the failures, None for a success."""
     found = await asyncio.gather(*asked, return_exceptions=True)
