@@ -37,7 +37,7 @@ from gatewayctl.commands import (
 from gatewayctl.commands.consumption import limits
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
-from gatewayctl.commands.upkeep import audit, garbage
+from gatewayctl.commands.upkeep import audit, garbage, secrets
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
@@ -72,6 +72,7 @@ app.add_typer(logs.noun, name="log")
 app.add_typer(audit.noun, name="audit")
 app.add_typer(database.noun, name="db", hidden=True)
 app.add_typer(backups.noun, name="backup")
+app.add_typer(secrets.noun, name="secret")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)

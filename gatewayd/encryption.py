@@ -6,10 +6,11 @@ a text of one use cannot be read as one of another.
 
 import base64
 import os
+from dataclasses import dataclass
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -30,16 +31,37 @@ class DecryptionError(ValueError):
     """A text was encrypted with another key, or is damaged."""
 
 
-class TextCipher:
-    """Encrypts and decrypts texts for one use, which `use` names."""
+@dataclass(frozen=True, slots=True)
+class SecretKeys:
+    """The secret of the gateway, and those that it replaced, which still decrypt."""
 
-    def __init__(self, secret: bytes, use: bytes) -> None:
-        key = HKDF(SHA256(), 32, salt=None, info=use).derive(secret)
-        self._fernet = Fernet(base64.urlsafe_b64encode(key))
+    current: bytes
+    former: tuple[bytes, ...] = ()
+
+
+class TextCipher:
+    """Encrypts texts for one use, which `use` names, and decrypts them, also those of a former secret."""
+
+    def __init__(self, secret: bytes | SecretKeys, use: bytes) -> None:
+        keys = secret if isinstance(secret, SecretKeys) else SecretKeys(secret)
+        self._current = _fernet(keys.current, use)
+        self._fernet = MultiFernet([self._current, *(_fernet(each, use) for each in keys.former)])
 
     def encrypt(self, text: str) -> str:
         """Return the encrypted text, in ASCII; it contains the present time."""
         return f"{ENCRYPTED_PREFIX}{self._fernet.encrypt(text.encode()).decode()}"
+
+    def renew(self, encrypted: str) -> str | None:
+        """Return a text encrypted with the present secret; None if it is, or cannot be decrypted at all."""
+        token = encrypted.removeprefix(ENCRYPTED_PREFIX)
+        try:
+            self._current.decrypt(token)
+        except (InvalidToken, ValueError):
+            try:
+                return f"{ENCRYPTED_PREFIX}{self._fernet.rotate(token).decode()}"
+            except (InvalidToken, ValueError):
+                return None
+        return None
 
     def decrypt(self, encrypted: str) -> str:
         """Return the text; raise DecryptionError."""
@@ -47,6 +69,10 @@ class TextCipher:
             return self._fernet.decrypt(encrypted.removeprefix(ENCRYPTED_PREFIX)).decode()
         except (InvalidToken, ValueError) as error:
             raise DecryptionError("encrypted with another key, or damaged") from error
+
+
+def _fernet(secret: bytes, use: bytes) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(HKDF(SHA256(), 32, salt=None, info=use).derive(secret)))
 
 
 def seal_with_passphrase(data: bytes, passphrase: str) -> bytes:

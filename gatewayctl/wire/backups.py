@@ -54,6 +54,13 @@ class RestoredBackup(Reply):
     secrets: list[str] = Field(default_factory=list)
 
 
+class RotatedSecret(Reply):
+    """A signing secret that was replaced: sessions of the former one end at `until`; `former` are kept."""
+
+    until: str
+    former: int
+
+
 class SchemaCopy(Reply):
     """A copy of the database from before the migration `before`; `size` is in bytes."""
 

@@ -8,6 +8,7 @@ gateway.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from jose import jwt
@@ -28,6 +29,7 @@ LEEWAY_SECONDS: Final = 86_400
 """Maximum set-back of the clock after a session was issued."""
 # {"alg":"HS256","typ":"JWT"}: the only accepted header. Others are refused before they are parsed.
 _HEADER: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
+NO_SECRETS: Final[Mapping[str, int]] = MappingProxyType({})
 _CLAIMS: Final = {"id", "sub", "ver", "jti", "iat", "exp"}
 # `_checked` replaces these checks of the library, which use its own clock.
 _OPTIONS: Final = {"verify_aud": False, "verify_iat": False, "verify_exp": False, "verify_nbf": False}
@@ -55,6 +57,8 @@ class SessionStores:
 class Sessions:
     """Issues, reads, lists and ends sessions. `secret` has at least 32 bytes.
 
+    Sessions of a `former` secret are valid until the time (epoch seconds) of that secret.
+
     A session has a token and a row. A token without a row, from before there were rows, is valid until it
     expires. A session that ends has its token revoked and its row removed. A new session ends those of its
     account that are too many, first those that were not used for the longest time.
@@ -67,6 +71,7 @@ class Sessions:
         changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
         prune_clock: ids.Clock | None = None,
+        former: Mapping[str, int] = NO_SECRETS,
     ) -> None:
         size = len(secret.encode())
         if size < MIN_SECRET_BYTES:
@@ -75,6 +80,7 @@ class Sessions:
                 f"cannot sign sessions: the secret has {size} bytes, at least {MIN_SECRET_BYTES} are needed",
             )
         self._secret = secret
+        self._former = former
         self._store = stores.sessions
         self._revocations = stores.revocations
         self._transactor = stores.transactor
@@ -118,10 +124,13 @@ class Sessions:
             raise _refused()
         if token.partition(".")[0] != _HEADER:
             raise _refused()
-        try:
-            body = jwt.decode(token, self._secret, algorithms=["HS256"], options=_OPTIONS)
-        except (JOSEError, json.JSONDecodeError):
-            raise _refused() from None
+        body = _decoded(token, self._secret)
+        if body is None and self._former:
+            now = self._clock()
+            valid = (secret for secret, until in self._former.items() if now < until)
+            body = next((found for secret in valid if (found := _decoded(token, secret)) is not None), None)
+        if body is None:
+            raise _refused()
         return self._checked(body)
 
     def find_claims(self, token: str) -> SessionClaims | None:
@@ -260,6 +269,14 @@ def _session_of(claims: SessionClaims, origin: SessionOrigin) -> StoredSession:
             address=storable(origin.address)[:MAX_ADDRESS_CHARACTERS],
         ),
     )
+
+
+def _decoded(token: str, secret: str) -> Any:
+    """Return the claims of a token, None if the secret did not sign it."""
+    try:
+        return jwt.decode(token, secret, algorithms=["HS256"], options=_OPTIONS)
+    except (JOSEError, json.JSONDecodeError):
+        return None
 
 
 def _refused() -> GatewayError:

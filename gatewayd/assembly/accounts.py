@@ -1,11 +1,9 @@
 """The stores over an open database, and the account services over the stores."""
 
 import logging
-import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from gatewayd import ids
@@ -31,9 +29,18 @@ from gatewayd.accounts.sessions import Sessions, SessionStores
 from gatewayd.accounts.setup import Setup
 from gatewayd.accounts.sign_in import SignIn, SignInGuard, SignInLimits
 from gatewayd.accounts.sign_up import SignUp, SignUpOptions
+from gatewayd.accounts.signing_file import (
+    PLUGIN_FILE,
+    SigningSecrets,
+    drop_expired,
+    read_secrets,
+    write_private,
+)
 from gatewayd.accounts.users import Users
 from gatewayd.assembly.sign_in import make_directory
+from gatewayd.encryption import SecretKeys
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.plugin_host.settings import derive_secret
 from gatewayd.settings import Settings
 from gatewayd.settings.permissions import PERMISSION_LEAVES
 from gatewayd.storage.engine.database import Database
@@ -51,6 +58,8 @@ from gatewayd.transactions import CallbackTransactor
 log = logging.getLogger(__name__)
 
 SIGNING_FILE: Final = "secret-key"
+NEVER: Final = 2**53
+"""The end of sessions of a former secret that the configuration names: it is taken out there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,7 @@ class AccountServices:
     changes: AccountChangeNotifier
 
 
-def make_stores(reader: QueryReader, secret: bytes) -> AccountStores:
+def make_stores(reader: QueryReader, secret: SecretKeys) -> AccountStores:
     """Return the stores. They find the open database by context and read long results through `reader`.
 
     `secret` is the secret of the gateway, which encrypts tokens of identity providers.
@@ -138,9 +147,10 @@ async def make_accounts(
     users = Users(stores.users, stores.groups, commits, passwords, changes)
     groups = Groups(stores.groups, commits, changes)
     keys = Keys(stores.keys, key_rules, changes)
-    secret = signing_secret(settings)
+    secrets = signing_secrets(settings)
+    secret = secrets.current
     session_stores = SessionStores(stores.sessions, stores.revocations, commits)
-    sessions = Sessions(secret, session_stores, changes)
+    sessions = Sessions(secret, session_stores, changes, former=secrets.former)
     setup = Setup(users, groups, keys, runtime, commits)
     limits = sign_in_limits(settings)
     guard = SignInGuard(DeviceCookies(secret), limits)
@@ -238,26 +248,45 @@ def configured_permissions(settings: Settings) -> PermissionTree:
     return tree
 
 
-def signing_secret(settings: Settings) -> str:
-    """Return the secret that signs sessions: the configured one, or one created once in data_dir."""
+def signing_secrets(settings: Settings) -> SigningSecrets:
+    """Return the secrets that sign sessions: the configured ones, or those in data_dir, made there once."""
     given = settings.webui_secret_key.get_secret_value()
     if given:
-        return given
+        former = settings.webui_secret_key_previous.get_secret_value()
+        return SigningSecrets(given, {former: NEVER} if former else {})
     path = settings.data_dir / SIGNING_FILE
     try:
         if not path.exists():
-            _keep_secret(path, ids.new_secret(32))
-        return path.read_text().strip()
+            write_private(path, f"{ids.new_secret(32)}\n")
+        return read_secrets(path)
     except OSError as error:
         raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot keep the signing secret: {error}") from error
 
 
-def _keep_secret(path: Path, secret: str) -> None:
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    part.touch(mode=0o600)
-    with part.open("w") as file:
-        file.write(f"{secret}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+def signing_secret(settings: Settings) -> str:
+    """Return the present one of `signing_secrets`."""
+    return signing_secrets(settings).current
+
+
+def signing_keys(settings: Settings) -> SecretKeys:
+    """Return the secrets as encryption uses them."""
+    secrets = signing_secrets(settings)
+    return SecretKeys(secrets.current.encode(), tuple(each.encode() for each in secrets.former))
+
+
+def plugin_secret(settings: Settings) -> str:
+    """Return the secret of plugins, which outlives the signing secret that it was derived from."""
+    path = settings.data_dir / PLUGIN_FILE
+    if path.exists():
+        return path.read_text().strip()
+    secrets = signing_secrets(settings)
+    derived = derive_secret([secrets.current, *secrets.former][-1])
+    if secrets.former:
+        write_private(path, f"{derived}\n")
+    return derived
+
+
+def forget_former(settings: Settings) -> None:
+    """Forget former secrets whose sessions have ended, once nothing is encrypted with them."""
+    if not settings.webui_secret_key.get_secret_value():
+        drop_expired(settings.data_dir / SIGNING_FILE, ids.now())

@@ -11,9 +11,10 @@ from gatewayd.assembly.accounts import (
     AccountStores,
     configured_permissions,
     configured_values,
+    forget_former,
     make_accounts,
     make_stores,
-    signing_secret,
+    signing_keys,
 )
 from gatewayd.assembly.audit import open_audit
 from gatewayd.assembly.batches import make_batch_requests, open_batches
@@ -54,6 +55,7 @@ from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse, refuse_network_file_system
 from gatewayd.storage.engine.readers import open_ping, open_reader
+from gatewayd.storage.renewal import renew_secrets
 from gatewayd.storage.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 
@@ -116,7 +118,10 @@ async def open_services(
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
-    stores = make_stores(reader, signing_secret(settings).encode())
+    keys = signing_keys(settings)
+    await renew_secrets(database, keys)
+    forget_former(settings)
+    stores = make_stores(reader, keys)
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
     ping = await stack.enter_async_context(open_ping(database))
@@ -164,9 +169,7 @@ async def open_services(
         batches=batches,
         room=room,
         metering=metering,
-        resumption=await open_resumption(
-            settings, signing_secret(settings).encode(), tasks, room, accounts.changes
-        ),
+        resumption=await open_resumption(settings, keys, tasks, room, accounts.changes),
         limits=await open_limits(settings, catalog, live, tasks, stack),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )

@@ -15,7 +15,7 @@ from gatewayd.accounts.identity.providers import WELL_KNOWN, ClaimNames, Provide
 from gatewayd.accounts.identity.records import GroupRules, IdentityRules, RoleRules
 from gatewayd.accounts.identity.token_exchange import TokenExchange
 from gatewayd.accounts.sessions import Sessions
-from gatewayd.assembly.accounts import AccountServices, AccountStores, signing_secret
+from gatewayd.assembly.accounts import AccountServices, AccountStores, signing_keys
 from gatewayd.settings import Settings
 from gatewayd.settings.oauth import GOOGLE_URL, OAuthProvider
 from gatewayd.upstream.identity.client import IdentityProviderClient
@@ -80,7 +80,7 @@ def make_identity(settings: Settings, accounts: AccountServices, stores: Account
     """Return the services; without a provider, no one can sign in by one."""
     transport = IdentityProviderClient()
     directory = ProviderDirectory(transport)
-    attempts = SignInAttempts(signing_secret(settings).encode(), stores.identities)
+    attempts = SignInAttempts(signing_keys(settings), stores.identities)
     chosen = configured_identity_providers(settings)
     log_callbacks(settings, chosen)
     login = ProviderLogin(transport, directory, attempts, chosen)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gatewayd.assembly.accounts import signing_secret
+from gatewayd.assembly.accounts import plugin_secret
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.dialects import openai
 from gatewayd.knowledge.process_now import SynchronousProcessing
@@ -13,7 +13,7 @@ from gatewayd.plugin_host.files import FilesForPlugins
 from gatewayd.plugin_host.knowledge import KnowledgeForPlugins
 from gatewayd.plugin_host.models import ModelsForPlugins
 from gatewayd.plugin_host.plugins import PluginsForPlugins
-from gatewayd.plugin_host.settings import SettingsForPlugins, derive_secret
+from gatewayd.plugin_host.settings import SettingsForPlugins
 from gatewayd.plugin_host.users import UsersForPlugins
 from gatewayd.plugins.interfaces import PluginHost
 
@@ -43,5 +43,5 @@ def make_gateway_host(services: GatewayServices) -> PluginHost:
         ),
         settings=SettingsForPlugins(services.configured, accounts.runtime),
         data_dir=services.settings.data_dir / PLUGIN_DATA,
-        secret_key=derive_secret(signing_secret(services.settings)),
+        secret_key=plugin_secret(services.settings),
     )

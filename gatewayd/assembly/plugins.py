@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from gatewayd.assembly.accounts import AccountServices, signing_secret
+from gatewayd.assembly.accounts import AccountServices, signing_keys
 from gatewayd.assembly.events import LiveServices
 from gatewayd.catalog.service import Catalog
 from gatewayd.ingest.files import FileService
@@ -135,7 +135,7 @@ class PluginDependencies:
 def make_extensions(parts: PluginDependencies) -> ExtensionServices:
     """Return the services; nothing is loaded before `open_extensions`."""
     settings, live, catalog = parts.settings, parts.live, parts.catalog
-    secret, encrypt = signing_secret(settings).encode(), settings.enable_valve_encryption
+    secret, encrypt = signing_keys(settings), settings.enable_valve_encryption
     store, values = TortoisePlugins(secret, encrypt=encrypt), TortoiseUserValves(secret, encrypt=encrypt)
     names, switches = OpenWebuiImports(), PluginSwitches()
     switches.configure(settings)

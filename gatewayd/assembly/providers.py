@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gatewayd.assembly.accounts import signing_secret
+from gatewayd.assembly.accounts import signing_keys
 from gatewayd.assembly.sources import managed_config
 from gatewayd.catalog.providers.options import ConnectionOptions
 from gatewayd.catalog.providers.records import (
@@ -24,7 +24,7 @@ def make_providers(settings: Settings, in_force: Callable[[], Settings]) -> Mana
         lambda provider: managed_config(provider, in_force()),
         lambda: in_force().aiohttp_client_timeout_model_list,
     )
-    store = TortoiseProviders(signing_secret(settings).encode())
+    store = TortoiseProviders(signing_keys(settings))
     providers = ManagedProviders(store, tester, persistent=settings.enable_persistent_config)
     providers.configure(configured_providers(settings))
     return providers

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
+from gatewayd.encryption import SecretKeys
 from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.completions import chat, messages
 from gatewayd.http.public.completions.streams import StreamRoutes
@@ -62,7 +63,7 @@ class ResumptionEdges:
 
 async def open_resumption(
     settings: Settings,
-    secret: bytes,
+    secret: SecretKeys,
     tasks: TaskRegistry,
     limiter: StreamLimiter,
     changes: AccountChangeNotifier,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gatewayd.assembly.accounts import signing_secret
+from gatewayd.assembly.accounts import signing_keys
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.catalog.service import Catalog
@@ -76,7 +76,7 @@ def make_answer_services(
         models=models,
         response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),
         responses=ResponseArchive(TortoiseResponses(), archive_bounds(settings)),
-        response_cipher=TextCipher(signing_secret(settings).encode(), SEAL_USE),
+        response_cipher=TextCipher(signing_keys(settings), SEAL_USE),
     )
 
 

@@ -9,18 +9,23 @@ from typing import Any, BinaryIO, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gatewayd import ids
+from gatewayd.accounts.signing_file import read_secrets, rotate_secret
 from gatewayd.backup.creation import create_backup, os_errors
 from gatewayd.backup.inventory import FoundBackup, find_backup, list_backups, prune_backups, verify_backup
 from gatewayd.backup.manifest import BackupManifest
-from gatewayd.backup.places import GatewayPlace
+from gatewayd.backup.places import SIGNING_FILE, GatewayPlace
 from gatewayd.backup.restoration import RestoreWishes, restore_backup
 from gatewayd.backup.retention import RetentionRule
 from gatewayd.backup.schema_changes import SchemaCopy, SchemaWork, copy_database
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.offline.place import OfflineGateway
+from gatewayd.plugin_host.settings import derive_secret
 
 Progress = Callable[[str], None]
 Result = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
+MAX_OVERLAP_SECONDS: Final = 366 * 86400
 READING: Final = frozenset({"backup.restore", "backup.verify"})
 
 
@@ -28,7 +33,7 @@ class OfflineOrder(BaseModel):
     """One order; most have only some of the fields.
 
     `config` is a configuration file, `directory` that of the backups, `name` one of them, `to` the address or
-    label to go to, `keep` how many backups of each period are kept.
+    label to go to, `seconds` an overlap, `keep` how many backups of each period are kept.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -39,6 +44,7 @@ class OfflineOrder(BaseModel):
     name: str = ""
     to: str = ""
     passphrase: str = ""
+    seconds: int = Field(0, ge=0, le=MAX_OVERLAP_SECONDS)
     replace: bool = False
     dry_run: bool = False
     keep: dict[str, int] = Field(default_factory=dict)
@@ -153,6 +159,26 @@ def _copy(gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, p
     return [{"table": name, "rows": each.rows, "sum": each.digest} for name, each in sorted(sums.items())]
 
 
+def _rotate(
+    gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress
+) -> Result:
+    settings = gateway.settings
+    if settings.webui_secret_key.get_secret_value():
+        origin = settings.origins["webui_secret_key"].text
+        raise GatewayError(
+            ErrorKind.CONFLICT,
+            f"cannot rotate the signing secret: it is configured ({origin}); make it "
+            "webui_secret_key_previous there, give webui_secret_key a new value and restart the daemon",
+        )
+    path = settings.data_dir / SIGNING_FILE
+    if not path.exists():
+        raise GatewayError(ErrorKind.NOT_FOUND, f"cannot rotate the signing secret: there is no {path}")
+    until = ids.now() + order.seconds
+    with os_errors("write the signing secret"):
+        found = rotate_secret(path, derive_secret(read_secrets(path).current), until)
+    return {"until": _moment(datetime.fromtimestamp(until, UTC)), "former": len(found.former)}
+
+
 Order = Callable[[OfflineGateway, OfflineOrder, "GivenBackup | None", Progress], Result]
 
 ORDERS: Final[Mapping[str, Order]] = {
@@ -166,6 +192,7 @@ ORDERS: Final[Mapping[str, Order]] = {
     "database.migrate": _migrate,
     "database.rollback": _rollback,
     "database.copy": _copy,
+    "secret.rotate": _rotate,
 }
 
 

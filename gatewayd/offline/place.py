@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr
 
+from gatewayd.accounts.signing_file import PLUGIN_FILE
 from gatewayd.backup.places import SIGNING_FILE, GatewayPlace
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import DEFAULT_FILE, ConfigurationError, Settings, definitions, load
@@ -70,7 +71,13 @@ def _place_of(settings: Settings, file: Path | None, directory: Path | None) -> 
         settings_files=files,
         secrets=secrets,
         secret_values=frozenset(_configured_secrets(settings)),
-        secret_files=frozenset({settings.data_dir / SIGNING_FILE, settings.scim_token_path()}),
+        secret_files=frozenset(
+            {
+                settings.data_dir / SIGNING_FILE,
+                settings.data_dir / PLUGIN_FILE,
+                settings.scim_token_path(),
+            }
+        ),
     )
 
 

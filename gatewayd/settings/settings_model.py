@@ -137,6 +137,11 @@ class Settings(
         " data_dir.",
         "webui_jwt_secret_key",
     )
+    webui_secret_key_previous: types.SigningSecret = setting(
+        restart(ACCOUNTS),
+        SecretStr(""),
+        "The former webui_secret_key while sessions that it signed are to stay valid; it signs nothing.",
+    )
     webui_auth_cookie_same_site: Annotated[
         Literal["lax", "strict", "none"], types.ExpectedValue('"lax", "strict" or "none"')
     ] = setting(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gatewayd.accounts.identity.records import LinkedIdentity, ProviderTokens
-from gatewayd.encryption import DecryptionError, TextCipher
+from gatewayd.encryption import DecryptionError, SecretKeys, TextCipher
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.transactions import write_transaction
@@ -21,7 +21,7 @@ NO_TOKENS: Final[dict[str, Any]] = {**dict.fromkeys(TOKEN_COLUMNS, ""), "expires
 class TortoiseIdentities:
     """Implements `accounts.identity.interfaces.IdentityStore`; `secret` is the secret of the gateway."""
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes | SecretKeys) -> None:
         self._cipher = TextCipher(secret, TOKEN_USE)
 
     async def add(self, link: LinkedIdentity) -> None:

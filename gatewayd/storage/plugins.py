@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from gatewayd.catalog.records import Grant
+from gatewayd.encryption import SecretKeys
 from gatewayd.errors import GatewayError
 from gatewayd.plugins.records import Plugin, PluginFamily, PluginKind, PluginOrigin, PluginProblem
 from gatewayd.storage import grants
@@ -26,7 +27,7 @@ class TortoisePlugins:
     encrypted before.
     """
 
-    def __init__(self, secret: bytes | None = None, *, encrypt: bool = True) -> None:
+    def __init__(self, secret: bytes | SecretKeys | None = None, *, encrypt: bool = True) -> None:
         self._cipher = ValveCipher(secret, encrypt=encrypt)
 
     async def list(self, family: PluginFamily | None = None) -> Sequence[Plugin]:
@@ -120,7 +121,7 @@ class TortoisePlugins:
 class TortoiseUserValves:
     """Implements `plugins.interfaces.UserValvesStore`; valves are encrypted as in `TortoisePlugins`."""
 
-    def __init__(self, secret: bytes | None = None, *, encrypt: bool = True) -> None:
+    def __init__(self, secret: bytes | SecretKeys | None = None, *, encrypt: bool = True) -> None:
         self._cipher = ValveCipher(secret, encrypt=encrypt)
 
     async def find(self, user_id: str, family: PluginFamily, plugin_id: str) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gatewayd.catalog.providers.options import NO_OPTIONS, ConnectionOptions
 from gatewayd.catalog.providers.records import ManagedProvider, ProviderFamily, StoredProviders
-from gatewayd.encryption import DecryptionError, TextCipher
+from gatewayd.encryption import DecryptionError, SecretKeys, TextCipher
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode
 from gatewayd.storage.engine.transactions import write_transaction
@@ -20,7 +20,7 @@ UNREADABLE: Final = "its key was encrypted with another secret: enter the key ag
 class TortoiseProviders:
     """Implements `ProviderStore` of the catalog, in a row of the stored values."""
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes | SecretKeys) -> None:
         self._cipher = TextCipher(secret, DERIVATION_INFO)
 
     async def load(self) -> StoredProviders:

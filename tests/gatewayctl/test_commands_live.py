@@ -186,6 +186,10 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("database rollback --config {idle}", 2),
         Step("database copy --config {idle} --to sqlite:///x.db --yes", 1),
     ],
+    "secret": [
+        Step("secret rotate --config {here} --yes"),
+        Step("secret rotate --config {idle} --yes", 5),
+    ],
     "backup": [
         Step("backup create --config {here}"),
         Step("backup create --config {here} --passphrase-file -", 1, stdin="short"),

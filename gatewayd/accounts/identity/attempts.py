@@ -13,7 +13,7 @@ from gatewayd import ids
 from gatewayd.accounts.identity.external_accounts import refuse
 from gatewayd.accounts.identity.interfaces import IdentityStore
 from gatewayd.accounts.identity.records import RefusalCode
-from gatewayd.encryption import DecryptionError, TextCipher
+from gatewayd.encryption import DecryptionError, SecretKeys, TextCipher
 from gatewayd.errors import GatewayError
 from gatewayd.urls import split_url
 
@@ -60,7 +60,7 @@ class SignInAttempt:
 class SignInAttempts:
     """Begins attempts and takes them back, at most once each, in any process."""
 
-    def __init__(self, secret: bytes, store: IdentityStore, clock: ids.Clock = ids.now) -> None:
+    def __init__(self, secret: bytes | SecretKeys, store: IdentityStore, clock: ids.Clock = ids.now) -> None:
         self._cipher = TextCipher(secret, ATTEMPT_USE)
         self._store = store
         self._clock = clock

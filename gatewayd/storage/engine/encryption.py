@@ -6,7 +6,7 @@ whether or not encryption is enabled.
 
 from typing import Any, Final
 
-from gatewayd.encryption import DecryptionError, TextCipher
+from gatewayd.encryption import DecryptionError, SecretKeys, TextCipher
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.fields import decode, encode
 
@@ -19,7 +19,7 @@ DERIVATION_INFO: Final = b"gatewayd valves of plugins"
 class ValveCipher:
     """Encodes and decodes valves. Without a secret it neither encrypts nor decrypts."""
 
-    def __init__(self, secret: bytes | None, *, encrypt: bool = True) -> None:
+    def __init__(self, secret: bytes | SecretKeys | None, *, encrypt: bool = True) -> None:
         self._cipher = None if secret is None else TextCipher(secret, DERIVATION_INFO)
         self._encrypts = encrypt
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gatewayd.encryption import DecryptionError, TextCipher
+from gatewayd.encryption import DecryptionError, SecretKeys, TextCipher
 from gatewayd.resumption.records import RequestRecord, StoredReply
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode
@@ -22,7 +22,7 @@ MAX_SHORT_CHARACTERS: Final = 64 * 1024
 class TortoiseReplies:
     """Implements `resumption.interfaces.ReplyStore`. `secret` is the secret of the gateway."""
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes | SecretKeys) -> None:
         self._cipher = TextCipher(secret, DERIVATION_INFO)
 
     async def find(self, digest: str) -> RequestRecord | None:

@@ -111,7 +111,7 @@ class PostgresTables:
         await self._connection.execute(f"DROP TABLE {INCOMPLETE}")
 
     async def restart(self) -> None:
-        """Drop tables and functions, and say in the database that a copy has begun: no daemon starts on it."""
+        """Drop tables and functions, and say there that a copy has begun: no daemon starts on it."""
         names = await self.names()
         async with self._connection.transaction():
             if names:

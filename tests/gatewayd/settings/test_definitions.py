@@ -61,6 +61,7 @@ def test_secrets_are_known_as_such() -> None:
     assert {each.name for each in definitions().values() if each.secret} == {
         "backup_passphrase",
         "database_url",
+        "webui_secret_key_previous",
         "ldap_app_password",
         "metrics_token",
         "webui_secret_key",
