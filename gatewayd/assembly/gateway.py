@@ -132,17 +132,15 @@ async def open_services(
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
     identity = make_identity(settings, accounts, stores)
-    extensions = make_extensions(
-        PluginDependencies(
-            settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
-        )
+    parts = PluginDependencies(
+        settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
     )
+    extensions = make_extensions(parts)
     pipeline = make_pipeline(catalog, documents, extensions)
     room = make_room(settings, database)
     answering = make_answer_services(
         catalog, pipeline, live, extensions, tasks, room, documents.files, settings
     )
-    answering.runs.configure(run_options(settings))
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     batches = await open_batches(
         settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes

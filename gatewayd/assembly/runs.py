@@ -49,7 +49,7 @@ def make_answer_services(
     files: PictureSource,
     settings: Settings,
 ) -> AnswerServices:
-    """Return the services; `RunService.configure` gives them their options."""
+    """Return the services, with the options of the settings."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
     background = BackgroundWork(models, stores.chats, stores.messages, live.events, live.deferred)
     after = PostProcessing(
@@ -70,8 +70,10 @@ def make_answer_services(
         room,
         StoredPictures(files),
     )
+    runs = RunService(desk, catalog, stores.chats, chats, after)
+    runs.configure(run_options(settings))
     return AnswerServices(
-        runs=RunService(desk, catalog, stores.chats, chats, after),
+        runs=runs,
         stopping=TaskControl(tasks, chats),
         models=models,
         response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),

@@ -45,7 +45,7 @@ class RequestTallies(Protocol):
         ...
 
 
-class RequestHead(Protocol):
+class ObservedRequest(Protocol):
     """The head of a request."""
 
     @property
@@ -62,7 +62,7 @@ class RequestWatcher(Protocol):
         """Whether it wants any request."""
         ...
 
-    def begun(self, notes: RequestNotes, request: RequestHead) -> None:
+    def begun(self, notes: RequestNotes, request: ObservedRequest) -> None:
         """Note the beginning of a request."""
         ...
 

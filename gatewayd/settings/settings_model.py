@@ -31,9 +31,9 @@ from gatewayd.settings.fields import (
 )
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.listeners import ListenerFields
-from gatewayd.settings.metrics import MetricsFields
 from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthFields
+from gatewayd.settings.operations.metrics import MetricsFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields

@@ -6,7 +6,7 @@ from typing import Any
 from aiohttp import ClientError, web
 
 from gatewayd.accounts.records import Role
-from gatewayd.http.observation import RequestHead, RequestObservation
+from gatewayd.http.observation import ObservedRequest, RequestObservation
 from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 from gatewayd.observe.metrics.requests import RequestMetrics
@@ -22,7 +22,7 @@ class Watcher:
         self.seen: list[ServedRequest] = []
         self.parents: list[str | None] = []
 
-    def begun(self, notes: RequestNotes, request: RequestHead) -> None:
+    def begun(self, notes: RequestNotes, request: ObservedRequest) -> None:
         self.parents.append(request.headers.get("traceparent"))
 
     def served(self, served: ServedRequest) -> None:

@@ -1,0 +1,1 @@
+"""Settings of operations: metrics, traces, the access log."""
