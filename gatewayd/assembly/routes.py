@@ -22,6 +22,7 @@ from gatewayd.assembly.metrics.services import metrics_access
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
 from gatewayd.assembly.response_routes import public_response_rows
 from gatewayd.assembly.resumption import make_resumption_edges
+from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.catalog.runtimes import ModelRuntimes
@@ -315,10 +316,17 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *UserRoutes(accounts.users, accounts.groups, accounts.sessions).routes(),
         *PermissionRoutes(accounts.permissions).routes(),
         *GroupRoutes(accounts.groups, accounts.users).routes(),
-        *ScimUserRoutes(services.provisioning.users, services.provisioning.provider).routes(),
-        *ScimGroupRoutes(services.provisioning.groups, services.provisioning.provider).routes(),
-        *ScimDiscoveryRoutes().routes(),
+        *scim_rows(services.provisioning),
         *PageRoutes(settings.webui_name, page_rules(settings), services.tasks, settings.page_module).routes(),
+    ]
+
+
+def scim_rows(provisioning: ScimServices) -> Sequence[Route]:
+    """Return the rows of identity providers."""
+    return [
+        *ScimUserRoutes(provisioning.users, provisioning.provider).routes(),
+        *ScimGroupRoutes(provisioning.groups, provisioning.provider).routes(),
+        *ScimDiscoveryRoutes().routes(),
     ]
 
 

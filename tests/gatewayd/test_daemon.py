@@ -16,12 +16,17 @@ from pathlib import Path
 
 import pytest
 
+from gatewayctl.client import ControlClient
+from gatewayctl.transport import Transport
+from gatewayctl.wire import routes
+from gatewayctl.wire.health import LevelChange
 from gatewayd import daemon as composition
 from gatewayd.daemon import _every
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import load
 from tests.conftest import missing
 from tests.fakes.daemons.daemon import Daemon, environment, free_port, run_daemon, running_daemon, wait_ready
+from tests.fakes.daemons.plugin_site import wait_until
 from tests.fakes.http.multipart_forms import FORM, file_part, form
 from tests.fakes.providers.slow_provider import slow_provider
 
@@ -112,6 +117,28 @@ def test_reload_takes_a_good_configuration_and_keeps_the_old_for_a_bad(
         notify.until("RELOADING")
         assert notify.until("READY")["STATUS"] == "serving"
         assert daemon.call("GET", "/api/config")[1]["features"]["enable_signup"] is False
+
+
+def test_a_reload_opens_the_access_log_anew_and_keeps_levels(state: Path, notify: NotifySocket) -> None:
+    file, lines, old = state / "gatewayd.toml", state / "access.log", state / "access.log.1"
+    file.write_text(f'access_log = "json"\naccess_log_path = "{lines}"\n')
+    with running_daemon(state, "-f", str(file), ready=False, NOTIFY_SOCKET=str(notify.path)) as daemon:
+        notify.until("READY")
+        client = ControlClient(Transport(daemon.socket))
+        client.call(routes.SET_LOG_LEVEL, body=LevelChange(logger="gatewayd.http", level="error"))
+        for text, status in (("webui_name = 5\n", "refused"), (file.read_text(), "serving")):
+            lines.rename(old)
+            file.write_text(text)
+            daemon.process.send_signal(signal.SIGHUP)
+            notify.until("RELOADING")
+            assert status in notify.until("READY")["STATUS"]
+            assert daemon.call("GET", "/livez")[0] == 200
+            wait_until(lambda: lines.exists() and '"route":"/livez"' in lines.read_text())
+        levels = client.call(routes.LIST_LOG_LEVELS).levels
+        assert [(row.logger, row.level) for row in levels] == [
+            ("gatewayd", "info"),
+            ("gatewayd.http", "error"),
+        ]
 
 
 def test_reload_says_what_the_new_configuration_makes_worth_a_look(state: Path, notify: NotifySocket) -> None:
