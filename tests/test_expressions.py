@@ -6,7 +6,6 @@ all places together do.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -17,9 +16,10 @@ from tests.conftest import missing
 from tests.expressions.attacks import attacked, takes_long
 from tests.expressions.finding import Expression, Made, Module, expressions, hidden, modules, read_module
 from tests.expressions.javascript import Translator
+from tests.expressions.known import digest, safe_digests
 from tests.expressions.recheck import Finding, check
 
-# The checker takes fifteen seconds of two processors, and longer where others work.
+# The checker takes fifteen seconds of two processors for all expressions, and longer where others work.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 MADE = {
@@ -106,19 +106,29 @@ def read_expressions() -> list[Expression]:
     return [found for found in found_in_source() if isinstance(found, Expression)]
 
 
+def sources_in_source() -> dict[str, list[tuple[str, str]]]:
+    return {found.place: Translator(found.pattern, found.flags).written() for found in read_expressions()}
+
+
 @pytest.fixture(scope="module")
 def findings() -> dict[str, list[Finding]]:
     """Return what the checker finds of each expression, the slow ones with them."""
-    asked = [(found.place, found.pattern, found.flags) for found in read_expressions()]
-    asked += [(name, pattern, 0) for name, pattern in SLOW_TRIES.items()]
-    written = {name: Translator(pattern, flags).written() for name, pattern, flags in asked}
-    sources = [source for sources in written.values() for source in sources]
+    written = sources_in_source() | {
+        name: Translator(pattern, 0).written() for name, pattern in SLOW_TRIES.items()
+    }
+    every = dict.fromkeys(source for sources in written.values() for source in sources)
+    unknown = [source for source in every if digest(source) not in safe_digests()]
+    found = dict.fromkeys(every, Finding("safe", None, None))
+    found.update(zip(unknown, checked(unknown), strict=True))
+    return {name: [found[source] for source in sources] for name, sources in written.items()}
+
+
+def checked(sources: list[tuple[str, str]]) -> list[Finding]:
     try:
-        answers: Iterator[Finding] = iter(check(sources))
+        return check(sources)
     except NodeMissingError as error:
         missing("node", str(error))
         raise
-    return {name: [next(answers) for _ in sources] for name, sources in written.items()}
 
 
 def test_expressions_are_found() -> None:
@@ -177,6 +187,28 @@ def test_uses_that_are_not_read_are_seen() -> None:
 def test_one_try_is_linear(findings: dict[str, list[Finding]]) -> None:
     bad = {found.place: _faults(findings[found.place]) for found in read_expressions()}
     assert {place: faults for place, faults in bad.items() if faults} == {}
+
+
+@pytest.mark.long
+@pytest.mark.real("node")
+def test_what_is_noted_as_safe_is_safe() -> None:
+    noted = [
+        source
+        for sources in sources_in_source().values()
+        for source in sources
+        if digest(source) in safe_digests()
+    ]
+    assert [
+        source for source, found in zip(noted, checked(noted), strict=True) if found.status != "safe"
+    ] == []
+
+
+def test_another_checker_knows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = next(source for sources in sources_in_source().values() for source in sources)
+    before = digest(source)
+    monkeypatch.setattr("tests.expressions.known.checker_digest", lambda: "of another version")
+    assert digest(source) != before
+    assert digest((source[0], f"{source[1]}m")) != digest(source) != digest((f"{source[0]}x", source[1]))
 
 
 def test_all_tries_together_are_linear() -> None:
