@@ -21,7 +21,7 @@ from gatewayd.limits.amounts import format_amount
 from gatewayd.limits.fair_queue import QueueRules
 from gatewayd.limits.ledger import BudgetLedger
 from gatewayd.limits.memory_rates import MemoryRates
-from gatewayd.limits.queue_admission import QueueAdmission, QueueOptions
+from gatewayd.limits.queue_admission import QueueAdmission, QueueSetup
 from gatewayd.limits.records import BudgetDemand
 from gatewayd.limits.service import Limits
 from gatewayd.metering.records import MeteredCall
@@ -128,7 +128,7 @@ async def open_limits(
     return LimitServices(limits, admission, options, queues)
 
 
-def queue_options(settings: Settings) -> QueueOptions:
+def queue_options(settings: Settings) -> QueueSetup:
     """Return the queues of the settings."""
 
     def numbers(pairs: Sequence[str]) -> dict[str, int]:
@@ -137,7 +137,7 @@ def queue_options(settings: Settings) -> QueueOptions:
 
     times = (settings.queue_length, settings.queue_timeout, settings.queue_hold_timeout)
     rules = {name: QueueRules(places, *times) for name, places in numbers(settings.model_queues).items()}
-    return QueueOptions(rules, numbers(settings.queue_weights))
+    return QueueSetup(rules, numbers(settings.queue_weights))
 
 
 def unknown_price(settings: Settings) -> int | None:

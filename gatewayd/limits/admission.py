@@ -16,10 +16,9 @@ from gatewayd.limits.records import (
     BudgetSettlement,
     BudgetUnit,
     CounterKey,
-    RatePot,
     RateRefusal,
 )
-from gatewayd.limits.refusals import budget_error, large_error, pot_headers, price_error, rate_error
+from gatewayd.limits.refusals import budget_error, large_error, price_error, quantity_headers, rate_error
 from gatewayd.metering.records import CallPricing, MeteredCall, TokenUsage
 
 log = logging.getLogger(__name__)
@@ -76,14 +75,18 @@ class LimitAdmission:
         if self.book.is_empty:
             return False
         plan = self._plan(call)
-        return bool(plan.pots or plan.budgets)
+        if not (plan.pots or plan.budgets):
+            return False
+        call.reservation = plan
+        return True
 
     async def admit(self, call: MeteredCall, estimate: TokenUsage) -> None:
         """Take what the call is expected to need, all or nothing.
 
         Raises rate_limited, naming the limit that refuses for longest; forbidden for an unknown price.
         """
-        plan = self._plan(call)
+        planned = call.reservation
+        plan = planned if isinstance(planned, LimitPlan) else self._plan(call)
         held = CallReservation(plan)
         if plan.pots:
             held.ticket = await self._take(plan, estimate)
@@ -116,17 +119,16 @@ class LimitAdmission:
         if not isinstance(held, CallReservation) or held.ticket is None:
             return {}
         headers: dict[str, str] = {}
-        left: dict[str, int] = {}
+        fewest: dict[str, int] = {}
         for pot in held.plan.pots:
             use = self._rates.use(pot)
-            for name, limit, used in (
-                ("requests", pot.requests, use.requests),
-                ("tokens", pot.tokens, use.tokens),
+            for name, limit, used, reset in (
+                ("requests", pot.requests, use.requests, use.requests_reset),
+                ("tokens", pot.tokens, use.tokens, use.tokens_reset),
             ):
-                if limit is not None and limit - used < left.get(name, limit + 1):
-                    left[name] = limit - used
-                    only = _only(pot, name)
-                    headers |= pot_headers(only, use)
+                if limit is not None and limit - used < fewest.get(name, limit + 1):
+                    fewest[name] = limit - used
+                    headers |= quantity_headers(name, limit, used, reset)
         return headers
 
     def _plan(self, call: MeteredCall) -> LimitPlan:
@@ -184,11 +186,3 @@ class LimitAdmission:
     def _unknown(self, tokens: int) -> int | None:
         price = self._options.unknown_price
         return None if price is None else tokens * price
-
-
-def _only(pot: RatePot, name: str) -> RatePot:
-    """Return a pot with one of its limits."""
-    is_requests = name == "requests"
-    return RatePot(
-        pot.id, pot.owner, pot.requests if is_requests else None, None if is_requests else pot.tokens, None
-    )

@@ -16,7 +16,7 @@ Announce = Callable[[MeteredCall, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class QueueOptions:
+class QueueSetup:
     """`rules` by the names of models and providers; `weights` by the ids of keys, users and groups."""
 
     rules: Mapping[str, QueueRules] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class QueueAdmission:
     The queue of a model goes before the one of its provider. Each user is a flow; so is a key with a weight.
     """
 
-    def __init__(self, options: QueueOptions, announce: Announce | None = None) -> None:
+    def __init__(self, options: QueueSetup, announce: Announce | None = None) -> None:
         self._options = options
         self._announce = announce
         self._queues = {name: FairQueue(name, rules) for name, rules in options.rules.items()}
@@ -39,7 +39,7 @@ class QueueAdmission:
         """The queues by name."""
         return self._queues
 
-    def configure(self, options: QueueOptions) -> None:
+    def configure(self, options: QueueSetup) -> None:
         """Use other options. Calls in queues that no longer exist get their places at once."""
         for name, queue in list(self._queues.items()):
             if name in options.rules:

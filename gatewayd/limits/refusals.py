@@ -97,13 +97,14 @@ def pot_headers(pot: RatePot, use: RateUse) -> dict[str, str]:
     """Return the headers for the limits of a pot, with the names of OpenAI."""
     headers: dict[str, str] = {}
     if pot.requests is not None:
-        headers |= _family("requests", pot.requests, use.requests, use.requests_reset)
+        headers |= quantity_headers("requests", pot.requests, use.requests, use.requests_reset)
     if pot.tokens is not None:
-        headers |= _family("tokens", pot.tokens, use.tokens, use.tokens_reset)
+        headers |= quantity_headers("tokens", pot.tokens, use.tokens, use.tokens_reset)
     return headers
 
 
-def _family(quantity: str, limit: int, used: int, reset: float) -> dict[str, str]:
+def quantity_headers(quantity: str, limit: int, used: int, reset: float) -> dict[str, str]:
+    """Return the headers of the limit of `requests` or `tokens`; `reset` is in seconds."""
     return {
         f"{OPENAI_LIMITS}limit-{quantity}": str(limit),
         f"{OPENAI_LIMITS}remaining-{quantity}": str(max(0, limit - used)),

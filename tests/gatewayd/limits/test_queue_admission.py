@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from gatewayd.limits.fair_queue import QueueRules
-from gatewayd.limits.queue_admission import QueueAdmission, QueueOptions
+from gatewayd.limits.queue_admission import QueueAdmission, QueueSetup
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
 
@@ -27,7 +27,7 @@ class QueueBench:
         self.told: list[tuple[str, int]] = []
         rules = {"m": QueueRules(1), "local": QueueRules(1)}
         self.admission = QueueAdmission(
-            QueueOptions(rules, weights), lambda call, at: self.told.append((call.user_id, at))
+            QueueSetup(rules, weights), lambda call, at: self.told.append((call.user_id, at))
         )
         self.meter = CallMeter(admissions=[self.admission])
 
@@ -91,7 +91,7 @@ async def test_other_options_open_the_queues_that_are_gone() -> None:
     bench = QueueBench()
     first, waiting = await bench.begin(), bench.begin("u2")
     await asyncio.sleep(0)
-    bench.admission.configure(QueueOptions({"other": QueueRules(1)}))
+    bench.admission.configure(QueueSetup({"other": QueueRules(1)}))
     for call in (first, await waiting):
         bench.meter.finish(call, CallOutcome.ANSWERED)
     assert list(bench.admission.queues) == ["other"]
