@@ -37,7 +37,7 @@ from gatewayctl.commands import (
 from gatewayctl.commands.consumption import limits
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
-from gatewayctl.commands.upkeep import audit, garbage, secrets
+from gatewayctl.commands.upkeep import audit, doctor, garbage, secrets
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
@@ -81,6 +81,7 @@ metrics.register(app)
 usage.register(app)
 ingest.register(app)
 garbage.register(app)
+doctor.register(app)
 
 
 def _show_version(wanted: bool) -> None:

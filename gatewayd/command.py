@@ -11,10 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import orjson
 import uvloop
 
 from gatewayd import __version__
-from gatewayd.daemon import Daemon, DaemonInvocation, check, fetch_model, migrate_database, start_logging
+from gatewayd.daemon import (
+    Daemon,
+    DaemonInvocation,
+    check,
+    examine,
+    fetch_model,
+    migrate_database,
+    start_logging,
+)
+from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.observe.outputs import queued_outputs
 from gatewayd.quickstart import Quickstart
@@ -52,6 +62,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("-n", "--check", action="store_true", help="test the configuration and exit")
     parser.add_argument(
         "--migrate", action="store_true", help="bring the database schema up to date and exit"
+    )
+    parser.add_argument(
+        "--doctor", action="store_true", help="check the state of a stopped gateway, for gatewayctl doctor"
     )
     parser.add_argument(
         "--fetch-model", action="store_true", help="make the small built-in model ready and exit"
@@ -93,11 +106,18 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, enviro
     try:
         settings = read()
     except ConfigurationError as error:
+        if options.doctor:
+            return _report(
+                [DoctorFinding("config-invalid", str(each), "gatewayd -n") for each in error.problems]
+            )
         for problem in error.problems:
             print(f"gatewayd: {problem}", file=sys.stderr)  # noqa: T201 - there is no log yet
         return EX_CONFIG
     if options.check:
         return _check(settings)
+    if options.doctor:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return _report(runner.run(examine(settings)))
     start_logging(settings, environ)
     invocation = DaemonInvocation(
         load=read,
@@ -125,6 +145,16 @@ def _leave(status: int) -> NoReturn:
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(status)
+
+
+def _report(findings: Sequence[DoctorFinding]) -> int:
+    """Print findings as JSON, the form of the control protocol."""
+    shown = [
+        {"code": each.code, "level": each.level.value, "sentence": each.sentence, "command": each.command}
+        for each in findings
+    ]
+    print(orjson.dumps({"findings": shown}).decode())  # noqa: T201 - the result
+    return EX_OK
 
 
 def _check(settings: Settings) -> int:

@@ -22,7 +22,9 @@ from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sign_in import check_header_sockets
 from gatewayd.assembly.sources import provider_configs
 from gatewayd.backup.schema_changes import keep_postgres
+from gatewayd.assembly.upkeep.doctor import examine_stopped
 from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
+from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.errors import ErrorKind, GatewayError, full_message
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 from gatewayd.http.server import HttpServer
@@ -313,6 +315,15 @@ async def migrate_database(settings: Settings) -> None:
         await keep_postgres(location, settings.data_dir, log.info)
         done = await migrate(location)
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
+
+
+async def examine(settings: Settings) -> Sequence[DoctorFinding]:
+    """Return the findings about a gateway that does not run, for `gatewayd --doctor`.
+
+    Root becomes the owner of the state directory first, so that nothing there belongs to root afterwards.
+    """
+    _become_owner(settings.data_dir)
+    return await examine_stopped(settings)
 
 
 async def fetch_model(settings: Settings, progress: Progress) -> None:

@@ -27,7 +27,7 @@ from gatewayctl.wire import (
 )
 from gatewayctl.wire.consumption import limits
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
-from gatewayctl.wire.upkeep import audit, garbage
+from gatewayctl.wire.upkeep import audit, doctor, garbage
 
 
 def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoint[NoBody, ReplyType]:
@@ -446,6 +446,7 @@ VERIFY_AUDIT: Final = _post(
     "Verify the chain of the audit log",
     slow=True,
 )
+RUN_DOCTOR: Final = Endpoint("GET", "/v1/doctor", NoBody, doctor.DoctorReport, "Check the gateway", slow=True)
 COLLECT_GARBAGE: Final = _write(
     "POST",
     "/v1/garbage/collect",

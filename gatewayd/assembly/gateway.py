@@ -16,7 +16,6 @@ from gatewayd.assembly.accounts import (
     make_stores,
     signing_keys,
 )
-from gatewayd.assembly.audit import open_audit
 from gatewayd.assembly.batches import make_batch_requests, open_batches
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
@@ -42,6 +41,7 @@ from gatewayd.assembly.scim import make_provisioning
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
 from gatewayd.assembly.tool_servers import make_servers
+from gatewayd.assembly.upkeep.audit import open_audit
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits

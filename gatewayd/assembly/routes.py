@@ -7,12 +7,10 @@ from functools import partial
 
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
-from gatewayd.assembly.audit import control_audit_rows
 from gatewayd.assembly.batches import batch_rows, control_batch_rows
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
-from gatewayd.assembly.garbage import control_garbage_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.media_routes import media_rows
@@ -25,6 +23,9 @@ from gatewayd.assembly.resumption import make_resumption_edges
 from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sign_in import make_trusted_headers
+from gatewayd.assembly.upkeep.audit import control_audit_rows
+from gatewayd.assembly.upkeep.doctor import control_doctor_rows
+from gatewayd.assembly.upkeep.garbage import control_garbage_rows
 from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.access_revocation import AccessRevocation
@@ -434,6 +435,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_audit_rows(services.audit),
         *control_garbage_rows(services),
+        *control_doctor_rows(services),
         *control_chat.ControlChatRoutes(
             services.pipeline,
             services.catalog,

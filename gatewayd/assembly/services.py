@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
-from gatewayd.assembly.audit import AuditServices
 from gatewayd.assembly.batches import BatchServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
@@ -19,6 +18,7 @@ from gatewayd.assembly.runs import AnswerServices
 from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.sources import ConfiguredSources
 from gatewayd.assembly.tool_servers import ToolServerServices
+from gatewayd.assembly.upkeep.audit import AuditServices
 from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.connections.capacity import DescriptorBudget

@@ -11,7 +11,6 @@ from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gatewayd.settings import types
-from gatewayd.settings.audit import AuditFields
 from gatewayd.settings.connections import ConnectionFields
 from gatewayd.settings.directory import DirectoryFields
 from gatewayd.settings.fields import (
@@ -68,7 +67,6 @@ class ConfiguredRuntime:
 
 class Settings(
     ListenerFields,
-    AuditFields,
     ConnectionFields,
     DirectoryFields,
     MetricsFields,

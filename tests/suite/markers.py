@@ -34,6 +34,7 @@ PROCESSES = (
     "gatewayd/extract/test_child.py",
     "gatewayd/extract/test_mandoc.py",
     "gatewayd/extract/test_pool.py",
+    "gatewayd/doctor/test_state_folder.py",
     "gatewayd/extract/test_reader_process.py",
     "gatewayd/plugins/isolation/test_child.py",
     "gatewayd/plugins/isolation/test_plugin.py",

@@ -1,4 +1,4 @@
-"""Settings of monitoring: who may read the metrics, and the access log."""
+"""Settings of monitoring: who may read the metrics, the access log and the audit log."""
 
 from typing import Annotated, Literal
 
@@ -57,4 +57,11 @@ class MetricsFields(BaseSettings):
     )
     access_log_user: Annotated[Literal["id", "email"], types.ExpectedValue('"id" or "email"')] = setting(
         reload(LOGGING), "id", "Whether lines of the access log name a user by their id or e-mail address."
+    )
+    audit_retention_days: types.Whole = setting(
+        reload(LOGGING),
+        0,
+        "Days for which rows of the audit log are kept; 0 keeps them for ever.",
+        ge=0,
+        le=36_500,
     )

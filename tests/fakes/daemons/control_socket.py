@@ -18,6 +18,7 @@ from gatewayctl.main import main
 from gatewayctl.transport import Transport
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import Body, CompletionChunk
+from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.errors import GatewayError
 from gatewayd.http.app import build_application
 from gatewayd.http.control.accounts.grantees import GranteeFinder
@@ -35,6 +36,7 @@ from gatewayd.http.control.accounts.users import ControlUserRoutes
 from gatewayd.http.control.audit import ControlAuditRoutes
 from gatewayd.http.control.chat import ControlChatRoutes
 from gatewayd.http.control.database import ControlDatabaseRoutes
+from gatewayd.http.control.doctor import ControlDoctorRoutes
 from gatewayd.http.control.documents.collection_files import CollectionFileRoutes
 from gatewayd.http.control.documents.collection_search import CollectionSearchRoutes
 from gatewayd.http.control.documents.collections import CollectionRoutes
@@ -152,6 +154,12 @@ class Control:
     check: FakeCheck = field(default_factory=FakeCheck)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
+    findings: Sequence[DoctorFinding] = ()
+
+    async def examine(self) -> Sequence[DoctorFinding]:
+        """Return the findings that a test has set."""
+        return self.findings
+
     @property
     def client(self) -> ControlClient:
         return ControlClient(Transport(self.socket))
@@ -225,6 +233,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlMetricsRoutes(render_metrics).routes(),
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),
+        *ControlDoctorRoutes(control.examine).routes(),
         *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
         *ControlChatRoutes(
             pipeline,

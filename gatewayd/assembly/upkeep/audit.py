@@ -10,8 +10,8 @@ from gatewayd.http.control.audit import ControlAuditRoutes
 from gatewayd.http.routes import Route
 from gatewayd.observe.redact import redact_value
 from gatewayd.settings import Settings
-from gatewayd.storage.audit import TortoiseAuditLog
 from gatewayd.storage.engine.database import Database
+from gatewayd.storage.upkeep.audit import TortoiseAuditLog
 from gatewayd.tasks import TaskRegistry
 
 CHECKPOINT_FILE: Final = "audit.checkpoints"

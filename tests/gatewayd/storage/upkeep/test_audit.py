@@ -1,4 +1,4 @@
-"""Tests for gatewayd.storage.audit: the chain on every engine, and what its triggers refuse."""
+"""Tests for gatewayd.storage.upkeep.audit: the chain on every engine, and what its triggers refuse."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,8 +18,8 @@ from gatewayd.audit.records import (
     ChainHead,
     ChainVerdict,
 )
-from gatewayd.storage.audit import TortoiseAuditLog
 from gatewayd.storage.engine.database import Database
+from gatewayd.storage.upkeep.audit import TortoiseAuditLog
 
 ADA = AuditActor(AuditActorKind.KEY, "Ada@example.org", "u1", "sk-abc")
 ROOT = AuditActor(AuditActorKind.UNIX, "root", "0")

@@ -1,0 +1,213 @@
+"""The checks of `gatewayctl doctor`: over a running gateway, or over the state of a stopped one."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from gatewayd import ids
+from gatewayd.assembly.accounts import SIGNING_FILE
+from gatewayd.assembly.documents import BLOBS_FOLDER
+from gatewayd.assembly.services import GatewayServices
+from gatewayd.assembly.upkeep.audit import CHECKPOINT_FILE
+from gatewayd.assembly.upkeep.garbage import make_garbage
+from gatewayd.audit.log_keeper import AuditLogKeeper, AuditRetention, CheckpointFile
+from gatewayd.audit.trail import AuditTrail
+from gatewayd.doctor import contents, machine, state_folder
+from gatewayd.doctor.findings import DoctorFinding, collected, failed, ordered
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.control.doctor import ControlDoctorRoutes
+from gatewayd.http.routes import Route
+from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.settings import Settings, definitions
+from gatewayd.storage.engine.checks import DatabaseCheck
+from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.location import parse
+from gatewayd.storage.engine.migrate import check, read_status
+from gatewayd.storage.files import TortoiseFiles
+from gatewayd.storage.upkeep.audit import TortoiseAuditLog
+from gatewayd.storage.upkeep.contents import TortoiseContents
+
+DAMAGE_SECONDS: Final = 20.0
+"""Time for the check of the database; a larger one is checked by gatewayctl database check."""
+
+MAX_LOST_SHOWN: Final = 10
+FILE_BATCH: Final = 500
+
+Findings = Sequence[DoctorFinding]
+
+
+def control_doctor_rows(services: GatewayServices) -> Sequence[Route]:
+    """Return the row of the doctor of the control socket."""
+
+    async def examine() -> Findings:
+        return await examine_running(services)
+
+    return ControlDoctorRoutes(examine).routes()
+
+
+async def examine_running(services: GatewayServices) -> Findings:
+    """Return the findings about a running gateway; nothing is changed."""
+    settings = services.settings
+    found = list(await asyncio.to_thread(_local, settings))
+    problem = await services.health.database_problem()
+    if problem is not None:
+        return ordered([*found, _unreachable(settings, problem.full_message)])
+    descriptors = machine.check_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    checks = _stored_checks(settings, services.database, services.audit.keeper)
+    checks += [lambda: _garbage(services), lambda: _index(services), lambda: _sources(services)]
+    plugins = {
+        (each.family.value, each.id): each.problem.sentence
+        for each in services.extensions.registry.list()
+        if each.is_active and each.problem is not None
+    }
+    return ordered([*found, *descriptors, *contents.check_plugins(plugins), *await _awaited(checks)])
+
+
+async def examine_stopped(settings: Settings) -> Findings:
+    """Return the findings about the state of a gateway that does not run; nothing is changed."""
+    found = list(await asyncio.to_thread(_local, settings))
+    location = parse(settings.database_location(), settings.database_pool_size)
+    if location.path is not None and not location.path.is_file():
+        # Opening it would create it.
+        return ordered([*found, _unreachable(settings, f"there is no database {location.path} yet")])
+    try:
+        async with Database.open(location) as database:
+            status = await read_status(database)
+            check(status)
+            file = CheckpointFile(settings.data_dir / CHECKPOINT_FILE)
+            store = TortoiseAuditLog(database)
+            keeper = AuditLogKeeper(store, AuditTrail(store), file, AuditRetention(0))
+            found += await _awaited(_stored_checks(settings, database, keeper))
+    except GatewayError as error:
+        schema = list(contents.check_schema(error.code or "", error.message))
+        found += schema or [_unreachable(settings, error.message)]
+    return ordered(found)
+
+
+def _local(settings: Settings) -> Iterator[DoctorFinding]:
+    """Return the findings about files and the machine, which need no database."""
+    folder = settings.data_dir
+    secrets = _secret_files(settings)
+    yield from collected(
+        lambda: state_folder.check_folder(folder),
+        lambda: state_folder.check_secrets(secrets),
+        lambda: _signing_secret(settings),
+        lambda: state_folder.check_disk(folder),
+        machine.check_unit,
+    )
+    for warning in settings.warnings:
+        if not any(str(path) in warning for path in secrets):
+            yield DoctorFinding("config-warning", warning, "gatewayd -n")
+
+
+def _secret_files(settings: Settings) -> Sequence[Path]:
+    """Return the files that hold secrets, outside of the state directory."""
+    table, origins = definitions(), settings.origins
+    given = {origins[name].file for name in table if table[name].secret}
+    return sorted({settings.scim_token_path(), *(path for path in given if path is not None)})
+
+
+def _signing_secret(settings: Settings) -> Iterable[DoctorFinding]:
+    given = settings.webui_secret_key.get_secret_value()
+    path = settings.data_dir / SIGNING_FILE
+    if given:
+        origin = settings.origins["webui_secret_key"]
+        return state_folder.check_signing_secret(given, origin.text, origin.file or path)
+    if path.is_file():
+        return state_folder.check_signing_secret(path.read_text().strip(), str(path), path)
+    return []
+
+
+def _stored_checks(
+    settings: Settings, database: Database, keeper: AuditLogKeeper
+) -> list[Callable[[], Awaitable[Findings]]]:
+    """Return the checks that need an open database only."""
+    figures = TortoiseContents()
+
+    async def damage() -> Findings:
+        try:
+            return list(contents.check_damage(await DatabaseCheck(database).run(DAMAGE_SECONDS)))
+        except GatewayError as error:
+            if error.kind is ErrorKind.TIMEOUT:
+                return []
+            raise
+
+    async def stored() -> Findings:
+        limit = contents.StoredLimit(
+            "rag_file_max_size",
+            int(settings.rag_file_max_size),
+            await figures.largest_file(),
+            "a stored file",
+        )
+        return [
+            *contents.check_limits([limit]),
+            *machine.check_clock(ids.now(), await figures.newest()),
+        ]
+
+    async def lost() -> Findings:
+        blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
+        return list(contents.check_lost(await _lost(TortoiseFiles().ids(), blobs)))
+
+    async def audit() -> Findings:
+        problems = (await keeper.verify({})).problems
+        return list(contents.check_audit([(each.sequence, each.message) for each in problems]))
+
+    return [damage, stored, lost, audit]
+
+
+async def _lost(file_ids: AsyncIterator[str], blobs: LocalBlobs) -> Sequence[str]:
+    """Return the first ids of files without bytes."""
+    lost: list[str] = []
+    batch: list[str] = []
+
+    async def look() -> None:
+        absent = await asyncio.to_thread(lambda: [each for each in batch if not blobs.path(each).exists()])
+        lost.extend(absent)
+        batch.clear()
+
+    async for file_id in file_ids:
+        batch.append(file_id)
+        if len(batch) >= FILE_BATCH:
+            await look()
+        if len(lost) >= MAX_LOST_SHOWN:
+            break
+    await look()
+    return list(islice(lost, MAX_LOST_SHOWN))
+
+
+async def _garbage(services: GatewayServices) -> Findings:
+    counts: Mapping[str, int] = {
+        each.kind: each.count for each in await make_garbage(services).find(rows=False)
+    }
+    return list(contents.check_garbage(contents.GarbageFacts(counts)))
+
+
+async def _index(services: GatewayServices) -> Findings:
+    spaces = services.documents.stores.spaces
+    active = await spaces.find_active()
+    return [] if active is None else list(contents.check_index(*await spaces.counts(active.name)))
+
+
+async def _sources(services: GatewayServices) -> Findings:
+    await services.catalog.list_all()
+    return list(contents.check_sources(services.catalog.source_states()))
+
+
+async def _awaited(checks: Iterable[Callable[[], Awaitable[Findings]]]) -> Findings:
+    """Make checks one after the other; one that cannot be made is a finding."""
+    found: list[DoctorFinding] = []
+    for each in checks:
+        try:
+            found += await each()
+        except GatewayError as error:
+            found.append(failed(error.full_message))
+    return found
+
+
+def _unreachable(settings: Settings, reason: str) -> DoctorFinding:
+    is_file = not settings.database_url.get_secret_value().startswith("postgres")
+    command = "systemctl start gatewayd" if is_file else "systemctl start postgresql"
+    return DoctorFinding("database-unreachable", f"the database cannot be used: {reason}", command)

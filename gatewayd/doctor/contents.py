@@ -1,0 +1,119 @@
+"""Checks of what is stored: the schema, limits, bytes and vectors; and of providers and plugins."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gatewayd.doctor.findings import DoctorFinding
+
+SCHEMA_MENDS: Final = {
+    "schema_older": ("schema-older", "gatewayd --migrate"),
+    "schema_newer": ("schema-newer", "pip install --upgrade gatewayd"),
+    "schema_broken": ("schema-broken", "gatewayctl backup list"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLimit:
+    """A setting with its value (0 for no limit), and the largest stored thing that it limits."""
+
+    setting: str
+    value: int
+    largest: int
+    noun: str
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageFacts:
+    """Numbers of what nothing needs, by the kind of `ingest.garbage`."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+GARBAGE_CODES: Final = {
+    "orphaned files": ("files-orphaned", "stored files have no row"),
+    "abandoned uploads": ("uploads-abandoned", "uploads were begun and never finished"),
+    "unused vectors": ("vectors-unused", "embedding models have vectors that nothing searches"),
+}
+
+
+def check_schema(code: str, message: str) -> Iterator[DoctorFinding]:
+    """Return the finding of a schema that does not fit; `code` is that of the error."""
+    if code in SCHEMA_MENDS:
+        found, command = SCHEMA_MENDS[code]
+        yield DoctorFinding(found, message, command)
+
+
+def check_damage(problems: Sequence[str]) -> Iterator[DoctorFinding]:
+    """Return the findings of a damaged database."""
+    for problem in problems:
+        yield DoctorFinding("database-damaged", problem, "gatewayctl backup list")
+
+
+def check_limits(limits: Sequence[StoredLimit]) -> Iterator[DoctorFinding]:
+    """Compare limits with what is stored: a larger thing could not be stored again, after a restore."""
+    for limit in limits:
+        if 0 < limit.value < limit.largest:
+            name = limit.setting.upper()
+            yield DoctorFinding(
+                "limit-small",
+                f"{limit.setting} is {limit.value}, and {limit.noun} has {limit.largest}",
+                f"systemctl edit gatewayd  # Environment={name}={limit.largest}",
+            )
+
+
+def check_garbage(facts: GarbageFacts) -> Iterator[DoctorFinding]:
+    """Return the findings of what `gatewayctl gc` removes."""
+    for kind, (code, words) in GARBAGE_CODES.items():
+        count = facts.counts.get(kind, 0)
+        if count:
+            yield DoctorFinding(code, f"{count} {words}", "gatewayctl gc")
+
+
+def check_lost(file_ids: Sequence[str]) -> Iterator[DoctorFinding]:
+    """Return the findings of files whose bytes are gone."""
+    for file_id in file_ids:
+        yield DoctorFinding(
+            "file-lost",
+            f"the bytes of the file {file_id} are gone",
+            f"gatewayctl file delete {file_id} --yes",
+        )
+
+
+def check_index(embedded: int, passages: int) -> Iterator[DoctorFinding]:
+    """Compare the passages with those that have a vector in the space that is searched."""
+    if embedded < passages:
+        yield DoctorFinding(
+            "index-behind",
+            f"{passages - embedded} of {passages} passages have no vector: only their words are found",
+            "gatewayctl collection reindex --wait",
+        )
+
+
+def check_sources(states: Sequence[Mapping[str, object]]) -> Iterator[DoctorFinding]:
+    """Check the model sources, as the catalogue describes them."""
+    if not states:
+        yield DoctorFinding("provider-none", "there is no model provider", "gatewayd --fetch-model")
+    for state in states:
+        if state["problem"] is not None:
+            yield DoctorFinding(
+                "provider-unreachable", f"{state['name']}: {state['problem']}", "gatewayctl health"
+            )
+
+
+def check_plugins(problems: Mapping[tuple[str, str], str]) -> Iterator[DoctorFinding]:
+    """Check that active plugins load; the keys are family and id."""
+    for (family, plugin_id), problem in problems.items():
+        yield DoctorFinding(
+            "plugin-broken",
+            f"the {family} {plugin_id} does not work: {problem}",
+            f"gatewayctl {family} disable {plugin_id}",
+        )
+
+
+def check_audit(problems: Sequence[tuple[int, str]]) -> Iterator[DoctorFinding]:
+    """Return the findings of a broken chain of the audit log."""
+    for _, message in problems:
+        yield DoctorFinding(
+            "audit-broken", f"the audit log is not whole: {message}", "gatewayctl audit verify"
+        )

@@ -1,0 +1,1 @@
+"""Stores of what watches over the gateway: the audit log, and figures of what is stored."""

@@ -1,0 +1,66 @@
+"""Checks of what is stored, of providers and plugins: from facts to findings."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from gatewayd.doctor import contents
+from gatewayd.doctor.findings import DoctorFinding
+
+LIMIT = contents.StoredLimit("rag_file_max_size", 100, 200, "a stored file")
+SOURCE = {"name": "openai", "models": 0, "problem": "cannot reach it"}
+
+
+def garbage(kind: str, count: int = 1) -> Iterable[DoctorFinding]:
+    return contents.check_garbage(contents.GarbageFacts({kind: count}))
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "command"),
+    [
+        (contents.check_schema("schema_older", "x"), "schema-older", "gatewayd --migrate"),
+        (contents.check_schema("schema_newer", "x"), "schema-newer", "pip install --upgrade gatewayd"),
+        (contents.check_schema("schema_broken", "x"), "schema-broken", "gatewayctl backup list"),
+        (contents.check_damage(["Tree 5"]), "database-damaged", "gatewayctl backup list"),
+        (
+            contents.check_limits([LIMIT]),
+            "limit-small",
+            "systemctl edit gatewayd  # Environment=RAG_FILE_MAX_SIZE=200",
+        ),
+        (garbage("orphaned files"), "files-orphaned", "gatewayctl gc"),
+        (garbage("abandoned uploads"), "uploads-abandoned", "gatewayctl gc"),
+        (garbage("unused vectors"), "vectors-unused", "gatewayctl gc"),
+        (contents.check_lost(["f1"]), "file-lost", "gatewayctl file delete f1 --yes"),
+        (contents.check_index(3, 5), "index-behind", "gatewayctl collection reindex --wait"),
+        (contents.check_sources([]), "provider-none", "gatewayd --fetch-model"),
+        (contents.check_sources([SOURCE]), "provider-unreachable", "gatewayctl health"),
+        (
+            contents.check_plugins({("tool", "weather"): "it raised"}),
+            "plugin-broken",
+            "gatewayctl tool disable weather",
+        ),
+        (contents.check_audit([(3, "row 3 is missing")]), "audit-broken", "gatewayctl audit verify"),
+    ],
+)
+def test_findings(found: Iterable[DoctorFinding], code: str, command: str) -> None:
+    [finding] = found
+    assert (finding.code, finding.command) == (code, command)
+    assert not finding.sentence.endswith(".")
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        contents.check_schema("", "the server does not answer"),
+        contents.check_damage([]),
+        contents.check_limits([contents.StoredLimit("a", 0, 9, "b"), contents.StoredLimit("a", 9, 9, "b")]),
+        garbage("orphaned files", 0),
+        garbage("expired sessions", 5),
+        contents.check_index(5, 5),
+        contents.check_sources([{**SOURCE, "problem": None}]),
+        contents.check_plugins({}),
+        contents.check_audit([]),
+    ],
+)
+def test_nothing_is_found_where_nothing_is_wrong(found: Iterable[DoctorFinding]) -> None:
+    assert list(found) == []
