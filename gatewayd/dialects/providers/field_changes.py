@@ -13,6 +13,9 @@ LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 NESTED: Final = frozenset({"strict", "cache_control"})
 """Harmless fields of tools and parts, left out wherever they stand."""
 
+HELD: Final = frozenset({"effort", "summary"})
+"""Harmless fields in an object of `EFFORT_HOLDERS`."""
+
 HARMLESS: Final = frozenset(
     {"temperature", "top_p", "top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty"}
     | {
@@ -24,11 +27,12 @@ HARMLESS: Final = frozenset(
         "seed",
         "random_seed",
     }
-    | {"reasoning_effort", "effort", "verbosity", "store", "metadata", "user", "service_tier"}
+    | {"reasoning_effort", "verbosity", "store", "metadata", "user", "service_tier"}
     | {"parallel_tool_calls", "stream_options", "safety_identifier", "prompt_cache_key"}
     | {"prompt_cache_options", "prompt_cache_retention", "betas", "enable_thinking", "thinking_budget"}
     | {"chat_template_kwargs", "truncation", "think", "client_metadata", "include"}
     | NESTED
+    | HELD
 )
 """Fields that a request may lose."""
 
@@ -62,8 +66,8 @@ def has_field(body: Mapping[str, Any], name: str) -> bool:
         return False
     if name in NESTED:
         return _has_nested(body, name)
-    if name == "effort":
-        return any("effort" in as_mapping(body.get(holder)) for holder in EFFORT_HOLDERS)
+    if name in HELD:
+        return any(name in as_mapping(body.get(holder)) for holder in EFFORT_HOLDERS)
     return name in body
 
 
@@ -93,17 +97,17 @@ def change_field(body: dict[str, Any], field: RefusedField) -> bool:
 
 
 def value_of(body: Mapping[str, Any], name: str) -> object:
-    """Return the value of a field that is not nested, of effort the word in its object."""
-    if name == "effort":
+    """Return the value of a field that is not nested, of effort and summary the word in its object."""
+    if name in HELD:
         holders = (as_mapping(body.get(holder)) for holder in EFFORT_HOLDERS)
-        return next((holder["effort"] for holder in holders if "effort" in holder), None)
+        return next((holder[name] for holder in holders if name in holder), None)
     return body.get(name)
 
 
 def values_of(body: Mapping[str, Any]) -> Iterator[object]:
     """Yield the values of all fields that a request may lose."""
     yield from (value for name, value in body.items() if name in HARMLESS)
-    yield value_of(body, "effort")
+    yield from (value_of(body, name) for name in HELD)
     yield from (holder.get(name) for holder in _holders(body) for name in NESTED)
 
 
@@ -115,10 +119,10 @@ def value_key(value: object) -> str:
 def _drop(body: dict[str, Any], name: str) -> None:
     if name in NESTED:
         _drop_nested(body, name)
-    elif name == "effort":
+    elif name in HELD:
         for holder in EFFORT_HOLDERS:
-            if "effort" in as_mapping(body.get(holder)):
-                body[holder] = _without(body[holder], "effort")
+            if name in as_mapping(body.get(holder)):
+                body[holder] = _without(body[holder], name)
     else:
         del body[name]
 

@@ -111,6 +111,9 @@ WORDS: Final = frozenset({"reasoning_effort", "think"})
 """Fields whose refused word becomes one that the refusal lists."""
 
 _TOOLS_WITH_EFFORT: Final = re.compile(r"tools with reasoning_effort are not supported", re.IGNORECASE)
+HELD_PATHS: Final = (["output_config", "effort"], ["reasoning", "effort"], ["reasoning", "summary"])
+"""Paths of fields in objects that a request may lose."""
+
 _PLAIN: Final = re.compile(r"[\w.-]{1,64}")
 _OTHERS: Final = re.compile(r"[^a-z0-9]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -224,7 +227,7 @@ def field_of(path: str) -> str:
     if parts == ["reasoning"]:
         # Ollama calls the word of effort so in its refusals.
         return "reasoning_effort"
-    if name in NESTED or len(parts) == 1 or parts in (["output_config", "effort"], ["reasoning", "effort"]):
+    if name in NESTED or len(parts) == 1 or parts in HELD_PATHS:
         return name
     return name if parts[0] in {"body", "parameter", "generation_config"} else ""
 

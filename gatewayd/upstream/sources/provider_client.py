@@ -1,6 +1,6 @@
 """Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Container, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -24,7 +24,7 @@ from gatewayd.upstream.http.client import TransportError, UpstreamClient, Upstre
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.key_ring import KeyedClient, KeyHeaders
-from gatewayd.upstream.sources.refusals import MAX_RETRIES, ChangedRequest, RefusalMemory
+from gatewayd.upstream.sources.refusals import CONVERTED_FIELDS, MAX_RETRIES, ChangedRequest, RefusalMemory
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
@@ -171,7 +171,7 @@ class ProviderClient:
         With `native` a refusal is raised with the provider's body as `NativeRefusalError`.
         """
         try:
-            response = await self._ask(method, path, body, context, native=native)
+            response = await self._ask(method, path, body, context, native=native, kept=())
             _pass_headers(response, context)
         except TransportError as error:
             raise self.failures.from_transport(error) from error
@@ -218,22 +218,23 @@ class ProviderClient:
         *,
         native: NativeProtocol | None = None,
         learns: bool = True,
+        kept: Container[str] = CONVERTED_FIELDS,
     ) -> UpstreamResponse:
         """Send a request and return the answer; a refusal raises.
 
-        With `learns` a request goes without the harmless fields that its model refused lately. If the
-        provider refuses another one, the request is sent again without it.
+        With `learns` a request goes without the harmless fields that its model refused lately, but those in
+        `kept`. If the provider refuses another one, the request is sent again without it.
         """
         learns = learns and body is not None
         if learns and body is not None and self._refusals.has_learnt:
-            body = self._told(self._refusals.apply(path, body), context)
+            body = self._told(self._refusals.apply(path, body, kept), context)
         response = await self._send(method, path, body, context, headers)
         if 200 <= response.status < 300:
             return response
         refusal = await self._read_refusal(response)
         changes: list[ChangedRequest] = []
         while learns and body is not None and len(changes) < MAX_RETRIES:
-            again = self._refusals.answer(path, body, response.status, refusal)
+            again = self._refusals.answer(path, body, response.status, refusal, kept)
             if again is None:
                 break
             changes.append(again)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -33,6 +33,9 @@ ADAPTED_PATHS: Final = ("/chat/completions", "/responses", "/messages", "/api/ch
 """Ends of the paths whose requests are changed; before them may be a deployment, after them a query."""
 
 
+CONVERTED_FIELDS: Final = frozenset({"include", "summary"})
+"""Fields that the gateway itself writes into Responses requests that it makes; `responses` reads refusals."""
+
 _FieldKey = tuple[str, str | None, str]
 
 
@@ -61,8 +64,11 @@ class RefusalMemory:
         """Whether any refusal is remembered."""
         return bool(self._learnt)
 
-    def apply(self, path: str, body: Mapping[str, Any]) -> ChangedRequest:
-        """Return the request without what its model refused lately; the same body if there is nothing."""
+    def apply(self, path: str, body: Mapping[str, Any], kept: Container[str] = ()) -> ChangedRequest:
+        """Return the request without what its model refused lately; the same body if there is nothing.
+
+        Fields named in `kept` stay.
+        """
         if not self._learnt or not _is_adapted(path):
             return ChangedRequest(body)
         model = _model_of(path, body)
@@ -74,16 +80,17 @@ class RefusalMemory:
             del known[key]
         if not known:
             del self._learnt[model]
-        return self._change(body, [field for field, _ in known.values()])
+        return self._change(body, [field for field, _ in known.values() if field.name not in kept])
 
     def answer(
-        self, path: str, body: Mapping[str, Any], status: int, refusal: bytes
+        self, path: str, body: Mapping[str, Any], status: int, refusal: bytes, kept: Container[str] = ()
     ) -> ChangedRequest | None:
-        """Return the request to send once more after a refusal; None if there is none."""
+        """Return the request to send once more after a refusal, with the fields in `kept`; None for none."""
         if status not in REFUSED_STATUSES or not _is_adapted(path):
             return None
         answer, text = _json_in(refusal), refusal[:65_536].decode("utf-8", "replace")
-        changed = self._change(body, read_refusal(answer, text, body))
+        fields = [field for field in read_refusal(answer, text, body) if field.name not in kept]
+        changed = self._change(body, fields)
         if not changed.sentences:
             return None
         names = [field.name for field in changed.fields]

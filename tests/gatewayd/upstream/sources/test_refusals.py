@@ -196,15 +196,16 @@ async def test_openai_gets_nothing_of_codex_that_its_model_lacks() -> None:
     async with StrictResponses() as fake:
         source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, key=fake.key))
         body = {"model": "plain", "input": "Hi", "client_metadata": {"turn_id": "t1"}}
-        body["include"] = ["reasoning.encrypted_content"]
+        body |= {"include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"}}
         for _ in range(2):
             answer = await source.forward("POST", "/responses", dict(body), CallContext("r1", "u1"))
             await answer.aclose()
             assert answer.status == 200
         await source.close()
     bodies = [request.json for request in fake.requests]
-    assert ["client_metadata" in body for body in bodies] == [True, False, False, False]
-    assert ["include" in body for body in bodies] == [True, True, False, False]
+    assert ["client_metadata" in body for body in bodies] == [True, False, False, False, False]
+    assert ["include" in body for body in bodies] == [True, True, False, False, False]
+    assert [body["reasoning"] for body in bodies] == [*[{"summary": "auto"}] * 3, {}, {}]
 
 
 def learn(memory: RefusalMemory, body: Body, *refusals: Body) -> Body:
