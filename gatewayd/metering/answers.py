@@ -76,9 +76,12 @@ class MeteredChunks:
         call = self._call
         try:
             chunk = await self._chunks.__anext__()
-            if self._usage.look(chunk, call) and self._hides_usage:
+            while self._usage.look(chunk, call) and self._hides_usage:
                 shown = without_usage_event(chunk)
-                chunk = shown or await self.__anext__()
+                if shown is not None:
+                    chunk = shown
+                    break
+                chunk = await self._chunks.__anext__()
         except StopAsyncIteration:
             self._end(CallOutcome.ANSWERED)
             raise

@@ -4,9 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from gatewayd import ids
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from gatewayd.metering.interfaces import CallAdmission
@@ -34,8 +32,7 @@ class MeteredCaller(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
+class TokenUsage(NamedTuple):
     """Tokens of one call: `cached` and `cache_written` are parts of `prompt`, `reasoning` of `completion`."""
 
     prompt: int = 0
@@ -48,10 +45,6 @@ class TokenUsage:
     def total(self) -> int:
         """The tokens of prompt and completion."""
         return self.prompt + self.completion
-
-
-def _epoch_seconds() -> float:
-    return ids.now_us() / 1_000_000
 
 
 NO_USAGE: Final = TokenUsage()
@@ -78,8 +71,7 @@ class MeteredCall:
 
     `model` is the id in the catalogue, `family` the canonical id ("" if unknown), `endpoint` the word of
     `pipeline.records.Endpoint`. `key_id` is "" without a key. Monotonic times are in seconds: `began`,
-    `first_at` (0.0 before the first part of the answer) and `ended_at` (0.0 in flight); `began_at` is epoch
-    seconds. `source` is the provider that was asked last, `upstream_model` its own id of the model;
+    `first_at` (0.0 before the first part of the answer) and `ended_at` (0.0 in flight). `source` is the provider that was asked last, `upstream_model` its own id of the model;
     `attempts` counts the sources that were asked, `retries` the requests that were sent again to the same
     source. A call that `holds_calls`, of a function model that asks models of the gateway, has no tokens of
     its own. `usage` is None in flight; `is_estimated` marks one that no provider told. `cost` is in
@@ -100,7 +92,6 @@ class MeteredCall:
     is_stream: bool = False
     family: str = ""
     began: float = field(default_factory=time.monotonic)
-    began_at: float = field(default_factory=_epoch_seconds)
     source: str = ""
     upstream_model: str = ""
     first_at: float = 0.0

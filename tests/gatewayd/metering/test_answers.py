@@ -1,0 +1,41 @@
+"""Tests for gatewayd.metering.answers: events of usage that the caller did not ask for."""
+
+import sys
+
+from gatewayd.completions.records import CompletionChunk
+from gatewayd.metering.answers import MeteredChunks
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.records import CallOutcome, TokenUsage
+from tests.fakes.providers.models import make_actor
+from tests.fakes.providers.upstream import openai_chunk
+
+
+class Chunks:
+    """The chunks of an answer, from a list."""
+
+    def __init__(self, *chunks: CompletionChunk) -> None:
+        self._left = list(reversed(chunks))
+
+    async def __anext__(self) -> CompletionChunk:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
+
+    async def aclose(self) -> None:
+        self._left.clear()
+
+
+async def test_a_provider_may_tell_its_usage_without_end() -> None:
+    """Each of many events that are hidden costs no frame of the stack; the last of them counts."""
+    count = sys.getrecursionlimit() + 100
+    told = [
+        CompletionChunk(events=[{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": number}}])
+        for number in range(count)
+    ]
+    text = CompletionChunk(events=[openai_chunk(content="a")])
+    meter = CallMeter()
+    call = meter.begin(make_actor(), "m", "chat", is_stream=True)
+    chunks = MeteredChunks(Chunks(text, *told), call, meter, hides_usage=True)
+    assert [chunk async for chunk in chunks] == [text]
+    assert call.outcome is CallOutcome.ANSWERED
+    assert call.usage == TokenUsage(prompt=7, completion=count - 1)
