@@ -71,13 +71,14 @@ class MeteredCall:
 
     `model` is the id in the catalogue, `family` the canonical id ("" if unknown), `endpoint` the word of
     `pipeline.records.Endpoint`. `key_id` is "" without a key. Monotonic times are in seconds: `began`,
-    `first_at` (0.0 before the first part of the answer) and `ended_at` (0.0 in flight). `source` is the provider that was asked last, `upstream_model` its own id of the model;
-    `attempts` counts the sources that were asked, `retries` the requests that were sent again to the same
-    source. A call that `holds_calls`, of a function model that asks models of the gateway, has no tokens of
-    its own. `usage` is None in flight; `is_estimated` marks one that no provider told. `cost` is in
-    nano-dollars, None for an unknown price. `error_kind` is the kind of the error that ended it, "" for none,
-    and for an answer that broke off. `characters` is the length of the texts of a stream that have
-    come, `body` the request for estimates, dropped at the end, and `details` what the source says of the
+    `first_at` (0.0 before the first part of the answer) and `ended_at` (0.0 in flight). `source` is the
+    provider that was asked last, `upstream_model` its own id of the model; `attempts` counts the sources
+    that were asked, `retries` the requests that were sent again to the same source. A call that
+    `holds_calls`, of a function model that asks models of the gateway, has no tokens of its own. `usage`
+    is None in flight; `is_estimated` marks one that no provider told. `cost` is in nano-dollars, None for
+    an unknown price. `error_kind` is the kind of the error that ended it, "" for none, and for an answer
+    that broke off. `characters` is the length of the texts of a stream that have come, `body` the request
+    for estimates, dropped at the end, and `details` what the source says of the
     model, which its hosted `maker` answers ("" if unknown). `admissions` are those that admitted the call,
     and `reservation` and `place` belong to them. `chat` has the ids `chat_id`, `id` and `session_id` of the
     stored message that the call answers, None without one.
