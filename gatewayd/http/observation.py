@@ -99,7 +99,10 @@ class RequestObservation:
             began = time.perf_counter()
             row = self._rows.get((request.match_info.handler, request.method)) or self._row_of(request)
             self._tallies.in_flight += 1
-            watching = [watcher for watcher in self._watchers if watcher.is_on]
+            watching: tuple[RequestWatcher, ...] = ()
+            for watcher in self._watchers:
+                if watcher.is_on:
+                    watching = (*watching, watcher)
             notes = begin(request, watching) if watching else None
             token = None if notes is None else CURRENT_NOTES.set(notes)
             status = CLIENT_CLOSED_STATUS
