@@ -21,8 +21,8 @@ from gatewayd import __version__
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sign_in import check_header_sockets
 from gatewayd.assembly.sources import provider_configs
-from gatewayd.backup.schema_changes import keep_postgres
 from gatewayd.assembly.upkeep.doctor import examine_stopped
+from gatewayd.backup.schema_changes import keep_postgres
 from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.errors import ErrorKind, GatewayError, full_message

@@ -37,7 +37,7 @@ class Tables:
 
     def copied(self) -> "Tables":
         """Return a copy with the same records, which nothing changes."""
-        return Tables(**{name: dict(table) for name, table in vars(self).items()})
+        return type(self)(**{name: copy.copy(table) for name, table in vars(self).items()})
 
     def forget_displays(self) -> None:
         self.displays = {member: each for member, each in self.displays.items() if member in self.members}
