@@ -43,6 +43,7 @@ from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start
 from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.assembly.upkeep.audit import open_audit
 from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.encryption import SecretKeys
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
 from gatewayd.metering.meter import CallMeter
@@ -118,16 +119,12 @@ async def open_services(
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
-    keys = signing_keys(settings)
-    await renew_secrets(database, keys)
-    forget_former(settings)
+    keys = await open_keys(settings, database)
     stores = make_stores(reader, keys)
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
-    ping = await stack.enter_async_context(open_ping(database))
     metering = make_metering(settings, usage, reader, tasks)
-    catalog = make_catalog(settings, stores, tasks, metering.meter)
-    await catalog.load()
+    catalog = await open_catalog(settings, stores, tasks, metering.meter)
     providers = make_providers(settings, lambda: services.settings)
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
@@ -151,7 +148,7 @@ async def open_services(
         database=database,
         database_check=DatabaseCheck(database),
         audit=await open_audit(settings, database, tasks),
-        health=HealthMonitor(ping, tasks, database.location.server),
+        health=await open_health(database, tasks, stack),
         sources=sources,
         accounts=accounts,
         identity=identity,
@@ -173,6 +170,20 @@ async def open_services(
     )
     await open_sources(services, stack)
     return services
+
+
+async def open_health(database: Database, tasks: TaskRegistry, stack: AsyncExitStack) -> HealthMonitor:
+    """Return the monitor of the health, with a connection of its own to the database."""
+    ping = await stack.enter_async_context(open_ping(database))
+    return HealthMonitor(ping, tasks, database.location.server)
+
+
+async def open_keys(settings: Settings, database: Database) -> SecretKeys:
+    """Return the secrets in force, after what a replaced one sealed was sealed anew."""
+    keys = signing_keys(settings)
+    await renew_secrets(database, keys)
+    forget_former(settings)
+    return keys
 
 
 def make_pipeline(catalog: Catalog, documents: DocumentServices, extensions: ExtensionServices) -> Pipeline:
@@ -252,6 +263,15 @@ async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
         status = await migrate.read_status(database)
     migrate.check(status)
     return database
+
+
+async def open_catalog(
+    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter
+) -> Catalog:
+    """Return the catalogue with its records, without sources."""
+    catalog = make_catalog(settings, stores, tasks, meter)
+    await catalog.load()
+    return catalog
 
 
 def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter) -> Catalog:
