@@ -65,3 +65,13 @@ class MetricsFields(BaseSettings):
         ge=0,
         le=36_500,
     )
+    audit_forward_url: types.Line = setting(
+        restart(LOGGING),
+        "",
+        "Receiver of the rows of the audit log: unix:///dev/log, udp://HOST:514, tcp://HOST:601 or"
+        " tls://HOST:6514 for syslog, or the http:// or https:// address of a webhook; none when empty.",
+        max_length=2000,
+    )
+    audit_forward_secret: Annotated[SecretStr, types.ExpectedValue("text")] = setting(
+        restart(LOGGING), SecretStr(""), "Secret that signs the requests to a webhook of audit_forward_url."
+    )

@@ -70,6 +70,7 @@ def test_secrets_are_known_as_such() -> None:
         "openai_api_keys",
         "providers",
         "external_document_loader_api_key",
+        "audit_forward_secret",
         "rag_openai_api_key",
         "rag_ollama_api_key",
         "rag_external_reranker_api_key",

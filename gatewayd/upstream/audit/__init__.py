@@ -1,0 +1,1 @@
+"""Receivers of the rows of the audit log: syslog servers and webhooks."""

@@ -1,0 +1,107 @@
+"""Receivers of the audit log: syslog over each transport, and signed webhooks."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import re
+import socket
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from gatewayd.audit.chain import seal
+from gatewayd.audit.records import GATEWAY_ACTOR, AuditEntry, AuditResult, ChainHead
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.audit.syslog import SyslogAddress, SyslogReceiver, message_of
+from gatewayd.upstream.audit.webhook import WebhookReceiver
+
+ROWS = seal(
+    [
+        (1_700_000_000_123_456, AuditEntry("user set", GATEWAY_ACTOR, after={"role": "admin"})),
+        (1_700_000_001_000_000, AuditEntry("sign-in", GATEWAY_ACTOR, result=AuditResult.REFUSED)),
+    ],
+    ChainHead(),
+)
+HEADER = re.compile(rb"<(\d+)>1 (\S+) box gatewayd 7 audit - (\{.*\})")
+
+
+def test_a_message_has_the_form_of_the_rfc() -> None:
+    found = [HEADER.fullmatch(message_of(row, "box gatewayd 7 audit -")) for row in ROWS]
+    assert [match[1] for match in found if match] == [b"85", b"84"]
+    assert found[0] is not None
+    assert found[0][2] == b"2023-11-14T22:13:20.123456Z"
+    assert json.loads(found[0][3]) == asdict(ROWS[0])
+
+
+@pytest.mark.parametrize("scheme", ["unix", "udp"])
+async def test_datagrams(tmp_path: Path, scheme: str) -> None:
+    family = socket.AF_UNIX if scheme == "unix" else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as server:
+        server.settimeout(5)
+        path = str(tmp_path / "log")
+        server.bind(path if scheme == "unix" else ("127.0.0.1", 0))
+        port = 0 if scheme == "unix" else server.getsockname()[1]
+        address = SyslogAddress(scheme, "127.0.0.1", port, path if scheme == "unix" else "")
+        receiver = SyslogReceiver(address, "box", 7)
+        await receiver.send(ROWS)
+        assert [HEADER.fullmatch(server.recv(65536)) is not None for _ in ROWS] == [True, True]
+        await receiver.close()
+
+
+async def test_a_stream_counts_octets_and_is_opened_again() -> None:
+    got: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in ROWS:
+            length = int(await reader.readuntil(b" "))
+            await got.put(await reader.readexactly(length))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        receiver = SyslogReceiver(SyslogAddress("tcp", "127.0.0.1", port), "box", 7)
+        for _ in range(2):
+            await receiver.send(ROWS)
+            for _ in ROWS:
+                assert HEADER.fullmatch(await asyncio.wait_for(got.get(), 5))
+            await asyncio.sleep(0.02)
+        await receiver.close()
+
+
+@pytest.mark.parametrize("scheme", ["unix", "tcp", "tls"])
+async def test_an_absent_server_is_unavailable(tmp_path: Path, scheme: str) -> None:
+    address = SyslogAddress(scheme, "127.0.0.1", 1, str(tmp_path / "none") if scheme == "unix" else "")
+    with pytest.raises(GatewayError, match="cannot send to the syslog server") as refused:
+        await SyslogReceiver(address, "box", 7).send(ROWS)
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_a_webhook_gets_signed_rows() -> None:
+    seen: list[tuple[str, str, bytes]] = []
+    status = [204]
+
+    async def take(request: web.Request) -> web.Response:
+        names = ("X-Gatewayd-Timestamp", "X-Gatewayd-Signature")
+        at, signature = (request.headers.get(name, "") for name in names)
+        seen.append((at, signature, await request.read()))
+        return web.Response(status=status[0])
+
+    app = web.Application()
+    app.router.add_post("/hook", take)
+    async with TestServer(app) as server:
+        url = str(server.make_url("/hook"))
+        await WebhookReceiver(url, "hush", lambda: 1234).send(ROWS)
+        [(at, signature, body)] = seen
+        expected = hmac.new(b"hush", b"1234." + body, hashlib.sha256).hexdigest()
+        assert (at, signature) == ("1234", f"sha256={expected}")
+        assert json.loads(body) == {"rows": [asdict(row) for row in ROWS]}
+        status[0] = 500
+        with pytest.raises(GatewayError, match="it answered 500"):
+            await WebhookReceiver(url, "").send(ROWS)
+        assert seen[-1][:2] == ("", "")
+    with pytest.raises(GatewayError, match="cannot send to the webhook"):
+        await WebhookReceiver(url, "").send(ROWS)
