@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import ErrorKind, GatewayError
@@ -58,8 +57,8 @@ class Documents(Tables):
     links: dict[tuple[str, str], CollectionLink] = field(default_factory=dict)
     last_passage: int = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Documents":
-        # What stands in the tables is never changed in place.
+    def copied(self) -> "Documents":
+        """Return a copy with the same records, which nothing changes."""
         copied = copy.copy(self)
         for name, value in vars(self).items():
             setattr(copied, name, dict(value) if isinstance(value, dict) else value)
