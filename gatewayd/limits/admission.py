@@ -107,7 +107,9 @@ class LimitAdmission:
             return
         held.is_settled = True
         tokens = 0 if call.usage is None else call.usage.total
-        if held.ticket is not None:
+        if held.ticket is not None and call.holds_calls:
+            self._rates.undo(held.ticket)
+        elif held.ticket is not None:
             self._rates.give_back(held.ticket, tokens)
         if held.reservation is not None:
             amounts = tuple(self._used(call, demand, tokens) for demand in held.reservation.demands)

@@ -114,6 +114,13 @@ class MeteredCall:
     place: object = None
     chat: Mapping[str, Any] | None = None
 
+    def hold_calls(self) -> None:
+        """Note that it asks models of the gateway: their calls are admitted in its place."""
+        self.holds_calls = True
+        held, self.admissions = self.admissions, ()
+        for admission in held:
+            admission.settled(self)
+
     @property
     def seconds(self) -> float:
         """The time from the beginning to the end, 0.0 in flight."""

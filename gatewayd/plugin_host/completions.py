@@ -96,7 +96,7 @@ class CompletionsForPlugins:
         )
         await self._check_chat(request, actor)
         if scope is not None and scope.call is not None:
-            scope.call.holds_calls = True
+            scope.call.hold_calls()
         request.request_id = ids.new_id()
         request.facts = None if scope is None else lambda: scope.facts
         pipeline = self._services.pipeline

@@ -318,6 +318,18 @@ async def test_a_limit_of_a_model_counts_the_models_based_on_it(bench: Admission
     await bench.begin(model="small")
 
 
+async def test_the_calls_of_a_function_model_count_in_its_place(bench: AdmissionBench) -> None:
+    bench.limit(rule(parallel=1, requests_per_minute=1, budgets=("150tokens/day",)))
+    outer = await bench.begin(model="pipe")
+    outer.hold_calls()
+    inner = await bench.begin()
+    bench.meter.finish(inner, CallOutcome.ANSWERED, TokenUsage(prompt=7))
+    bench.meter.finish(outer, CallOutcome.ANSWERED)
+    assert await bench.ledger.flush(1)
+    use = bench.rates.use(bench.admission.book.plan("", "u1", (), "m", "").pots[0])
+    assert (use.parallel, use.requests, bench.used()) == (0, 1, [7])
+
+
 async def test_the_user_is_warned_once(bench: AdmissionBench) -> None:
     bench.limit(rule(budgets=("1000tokens/day",), warn_percent=50))
     for _ in range(3):
