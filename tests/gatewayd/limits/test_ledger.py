@@ -91,6 +91,8 @@ async def test_a_cancelled_caller_reserves_nothing(ledger: BudgetLedger, store: 
     store.gate.clear()
     callers = [asyncio.ensure_future(ledger.reserve(reservation(f"c{n}", 10))) for n in range(2)]
     await asyncio.sleep(0)
+    # Both are on their way to the database.
+    await until(lambda: not ledger._waiting)
     callers[0].cancel()
     await asyncio.sleep(0)
     late = asyncio.ensure_future(ledger.reserve(reservation("late", 10)))
