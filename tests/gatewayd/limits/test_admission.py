@@ -41,6 +41,7 @@ class AdmissionBench:
     now: list[float] = field(default_factory=lambda: [0.0])
     warned: list[BudgetDemand] = field(default_factory=list)
     price: int | None = 1000
+    epoch: int = NOON
     bases: dict[str, str] = field(default_factory=dict)
     options: LimitOptions = field(default_factory=LimitOptions)
 
@@ -54,7 +55,7 @@ class AdmissionBench:
             lambda: self.meter.pricing,
             lambda model: self.bases.get(model, ""),
             self.options,
-            lambda: NOON,
+            lambda: self.epoch,
         )
         self.meter.admissions.append(self.admission)
 
@@ -328,6 +329,22 @@ async def test_the_calls_of_a_function_model_count_in_its_place(bench: Admission
     assert await bench.ledger.flush(1)
     use = bench.rates.use(bench.admission.book.plan("", "u1", (), "m", "").pots[0])
     assert (use.parallel, use.requests, bench.used()) == (0, 1, [7])
+
+
+async def test_a_call_is_settled_in_the_period_of_its_reservation(bench: AdmissionBench) -> None:
+    """The clock passes midnight, or is set back, while calls run."""
+    bench.limit(rule(budgets=("150tokens/day",)))
+    first = await bench.begin()
+    bench.epoch += 86_400
+    second = await bench.begin()
+    bench.epoch = NOON - 10
+    assert (await bench.refused()).code == "rate_limit_exceeded"
+    bench.meter.finish(first, CallOutcome.ANSWERED, TokenUsage(prompt=100))
+    bench.meter.finish(second, CallOutcome.ANSWERED, TokenUsage(prompt=7))
+    assert await bench.ledger.flush(1)
+    days = {key.starts_at - (NOON - NOON % 86_400): used for key, used in bench.budgets.used.items()}
+    assert days == {0: 100, 86_400: 7}
+    assert (await bench.refused()).code == "insufficient_quota"
 
 
 async def test_the_user_is_warned_once(bench: AdmissionBench) -> None:
