@@ -377,6 +377,7 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("limit set --all --default --parallel 1", 2),
         Step("limit set --all", 2),
         Step("limit list"),
+        Step("limit list --bogus", 2),
         Step("limit show {limit} --user {root}"),
         Step("limit show none", 5),
         Step("limit remove {limit} --yes"),
