@@ -17,10 +17,10 @@ from gatewayd.assembly.accounts import (
     signing_keys,
 )
 from gatewayd.assembly.batches import make_batch_requests, open_batches
+from gatewayd.assembly.consumption.limits import open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
-from gatewayd.assembly.limits import open_limits
 from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.metering import make_metering, price_rules
 from gatewayd.assembly.metrics.services import open_monitoring

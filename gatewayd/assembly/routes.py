@@ -8,11 +8,11 @@ from functools import partial
 from gatewayd import __version__
 from gatewayd.accounts.records import Actor
 from gatewayd.assembly.batches import batch_rows, control_batch_rows
+from gatewayd.assembly.consumption.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.document_routes import control_document_rows, public_document_rows
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
-from gatewayd.assembly.limits import control_limit_rows, limit_rows
 from gatewayd.assembly.media_routes import media_rows
 from gatewayd.assembly.metering import control_usage_rows, usage_rows
 from gatewayd.assembly.metrics.readers import make_exposition

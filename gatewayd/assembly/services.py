@@ -6,10 +6,10 @@ from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.batches import BatchServices
+from gatewayd.assembly.consumption.limits import LimitServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
-from gatewayd.assembly.limits import LimitServices
 from gatewayd.assembly.metering import MeteringServices
 from gatewayd.assembly.metrics.services import MonitoringServices
 from gatewayd.assembly.plugins import ExtensionServices

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.assembly.limits."""
+"""Tests for gatewayd.assembly.consumption.limits."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gatewayd.assembly.limits import BudgetWarnings, QueuePositions
+from gatewayd.assembly.consumption.limits import BudgetWarnings, QueuePositions
 from gatewayd.events.records import EventTarget
 from gatewayd.limits.periods import BudgetPeriod
 from gatewayd.limits.records import BudgetDemand, BudgetUnit, CounterKey

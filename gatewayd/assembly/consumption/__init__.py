@@ -1,0 +1,1 @@
+"""What calls of models take: limits and budgets."""
