@@ -23,7 +23,7 @@ MAX_LEARNT_MODELS: Final = 1_000
 MAX_LEARNT_FIELDS: Final = 32
 """Maximum number of remembered refusals of a model; the oldest is forgotten."""
 
-MAX_RETRIES: Final = 3
+MAX_RETRIES: Final = 4
 """Maximum number of times that a request is sent again, each time without another field."""
 
 REFUSED_STATUSES: Final = frozenset({400, 422})

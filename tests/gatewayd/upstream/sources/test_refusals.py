@@ -22,6 +22,7 @@ from tests.fakes.providers.strict.responses import StrictResponses
 from tests.fakes.providers.upstream import json_reply
 
 PATH = "/chat/completions"
+ASKED = {"effort": "low", "summary": "auto"}
 MODEL = Model("m", "m", "openai", "acme", "m")
 BODY = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "seed": 3, "user": "ada"}
 
@@ -119,12 +120,12 @@ async def test_a_request_is_sent_once_more(is_stream: bool, caplog: pytest.LogCa
 
 
 async def test_a_request_is_sent_again_for_a_few_fields(fake) -> None:
-    names = ("seed", "user", "store", "metadata")
+    names = ("seed", "user", "store", "metadata", "verbosity")
     fake.script(*(json_reply(orjson.loads(refusal_of(name)), 400) for name in names))
     source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url))
-    body = {**BODY, "store": False, "metadata": {}}
+    body = {**BODY, "store": False, "metadata": {}, "verbosity": "low"}
     context = CallContext("r1", "u1")
-    with pytest.raises(GatewayError, match="supplied: metadata"):
+    with pytest.raises(GatewayError, match="supplied: verbosity"):
         await source.complete(dict(body), MODEL, context)
     assert len(fake.requests) == 1 + MAX_RETRIES
     assert context.warnings == []
@@ -132,7 +133,7 @@ async def test_a_request_is_sent_again_for_a_few_fields(fake) -> None:
     await source.complete(dict(body), MODEL, context)
     await source.complete(dict(body), MODEL, context)
     await source.close()
-    assert [set(names) & request.json.keys() for request in fake.requests[4:]] == [
+    assert [set(names) & request.json.keys() for request in fake.requests[1 + MAX_RETRIES :]] == [
         set(names),
         set(names) - {"seed"},
         set(names) - {"seed", "user"},
@@ -196,16 +197,16 @@ async def test_openai_gets_nothing_of_codex_that_its_model_lacks() -> None:
     async with StrictResponses() as fake:
         source = open_source(ProviderConfig("acme", SourceKind.OPENAI, fake.openai_url, key=fake.key))
         body = {"model": "plain", "input": "Hi", "client_metadata": {"turn_id": "t1"}}
-        body |= {"include": ["reasoning.encrypted_content"], "reasoning": {"summary": "auto"}}
+        body |= {"include": ["reasoning.encrypted_content"], "reasoning": ASKED}
         for _ in range(2):
             answer = await source.forward("POST", "/responses", dict(body), CallContext("r1", "u1"))
             await answer.aclose()
             assert answer.status == 200
         await source.close()
     bodies = [request.json for request in fake.requests]
-    assert ["client_metadata" in body for body in bodies] == [True, False, False, False, False]
-    assert ["include" in body for body in bodies] == [True, True, False, False, False]
-    assert [body["reasoning"] for body in bodies] == [*[{"summary": "auto"}] * 3, {}, {}]
+    assert ["client_metadata" in body for body in bodies] == [True, *[False] * 5]
+    assert ["include" in body for body in bodies] == [True, True, *[False] * 4]
+    assert [body["reasoning"] for body in bodies] == [*[ASKED] * 3, {"summary": "auto"}, {}, {}]
 
 
 def learn(memory: RefusalMemory, body: Body, *refusals: Body) -> Body:
