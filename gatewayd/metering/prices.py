@@ -44,10 +44,11 @@ class ModelPrice:
         """Return the cost of a call in nano-dollars, rounded to the nearest."""
         cached = self.prompt if self.cached is None else self.cached
         written = self.prompt if self.cache_written is None else self.cache_written
-        fresh = max(0, usage.prompt - usage.cached - usage.cache_written)
-        tokens = fresh * self.prompt + usage.cached * cached + usage.cache_written * written
-        tokens += usage.completion * self.completion
-        return min(MAX_CALL_COST, self.request + (tokens + MILLION // 2) // MILLION)
+        sent, read, stored, received, _ = usage
+        fresh = sent - read - stored
+        tokens = (fresh if fresh > 0 else 0) * self.prompt + read * cached + stored * written
+        cost = self.request + (tokens + received * self.completion + MILLION // 2) // MILLION
+        return cost if cost < MAX_CALL_COST else MAX_CALL_COST
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,12 @@ class PriceTable:
         """Return the cost of a call in nano-dollars, None for an unknown price; 0 if nothing was sent."""
         if not call.attempts and not usage.total:
             return 0
-        price = self.find(call).price
+        known = self._known.get((call.source, call.upstream_model))
+        found = known[1] if known is not None and known[0] is call.details else self.find(call)
+        price = found.price
         if price is None:
             return None
-        return price.cost(usage) if usage.total or price.request else 0
+        return price.cost(usage)
 
     def find(self, call: MeteredCall) -> FoundPrice:
         """Return the price of the model of a call."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError
-from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.metering.records import NO_USAGE, CallOutcome, MeteredCall
 from gatewayd.metering.usage_records import UsageKey, UsageStore, UsageSums
 
 log = logging.getLogger(__name__)
@@ -20,6 +20,8 @@ RETRY_SECONDS: Final = 5.0
 
 MAX_PENDING_ROWS: Final = 50_000
 """Maximum number of rows that wait for the database; further ones are summed up by day and user."""
+
+WELL_ENDED: Final = (CallOutcome.ANSWERED, CallOutcome.CANCELLED)
 
 OTHER_MODEL: Final = "(other)"
 """Model of the sums of those rows."""
@@ -52,24 +54,27 @@ class UsageRecorder:
         now = self._clock()
         if now >= self._day_ends:
             self._begin_day(now)
-        sums = self._sums(
-            UsageKey(self._day, call.user_id, call.key_id, call.model, call.source, call.endpoint)
-        )
+        key = (self._day, call.user_id, call.key_id, call.model, call.source, call.endpoint)
+        # A key is equal to the tuple of its values.
+        sums = self._pending.get(key) or self._sums(UsageKey._make(key))  # type: ignore[call-overload]
         sums.requests += 1
-        if call.outcome is not CallOutcome.ANSWERED and call.outcome is not CallOutcome.CANCELLED:
+        if call.outcome not in WELL_ENDED:
             sums.failures += 1
-        sums.milliseconds += round((call.ended_at - call.began) * 1000)
+        began = call.began
+        sums.milliseconds += int((call.ended_at - began) * 1000 + 0.5)
         if call.first_at:
-            sums.first_milliseconds += round((call.first_at - call.began) * 1000)
+            sums.first_milliseconds += int((call.first_at - began) * 1000 + 0.5)
             sums.timed += 1
         usage = call.usage
-        if usage is None or not usage.total:
+        if not usage or usage == NO_USAGE:
             return
-        sums.prompt += usage.prompt
-        sums.cached += usage.cached
-        sums.cache_written += usage.cache_written
-        sums.completion += usage.completion
-        sums.reasoning += usage.reasoning
+        prompt, cached, written, completion, reasoning = usage
+        sums.prompt += prompt
+        sums.completion += completion
+        if cached or written or reasoning:
+            sums.cached += cached
+            sums.cache_written += written
+            sums.reasoning += reasoning
         if call.cost is None:
             sums.unpriced += 1
         else:

@@ -15,6 +15,10 @@ COUNTS: Final = (
 )
 """Members of usage objects that are read."""
 
+_PARTS: Final = frozenset(
+    {"prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
+)
+
 NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -26,22 +30,26 @@ def read_usage(value: object) -> TokenUsage | None:
     Ollama names are `prompt_eval_count` and `eval_count`. A count that is negative, no integer or absurd is
     0, and a part is at most its whole.
     """
-    if not isinstance(value, Mapping):
+    if type(value) is not dict:
         return None
     get = value.get
     prompt, completion = get("prompt_tokens"), get("completion_tokens")
     if type(prompt) is not int and type(completion) is not int:
         return _other_usage(value)
-    details, given = get("prompt_tokens_details"), get("completion_tokens_details")
     prompt, completion = _count(prompt), _count(completion)
-    cached, written, thought = 0, _count(get("cache_creation_input_tokens")), 0
-    if isinstance(details, dict):
-        cached = _count(details.get("cached_tokens"))
-        written = written or _count(details.get("cache_write_tokens"))
-    if isinstance(given, dict):
-        thought = _count(given.get("reasoning_tokens"))
-    cached = cached or _count(get("prompt_cache_hit_tokens")) or _count(get("cache_read_input_tokens"))
-    return TokenUsage(prompt, min(prompt, cached), min(prompt, written), completion, min(completion, thought))
+    cached = written = thought = 0
+    details, given = get("prompt_tokens_details"), get("completion_tokens_details")
+    if type(details) is dict:
+        cached = _count(details.get("cached_tokens", 0))
+        written = _count(details.get("cache_write_tokens", 0))
+    if type(given) is dict:
+        thought = _count(given.get("reasoning_tokens", 0))
+    if not _PARTS.isdisjoint(value):
+        cached = cached or _count(get("prompt_cache_hit_tokens")) or _count(get("cache_read_input_tokens"))
+        written = _count(get("cache_creation_input_tokens")) or written
+    if cached > prompt or written > prompt or thought > completion:
+        cached, written, thought = min(cached, prompt), min(written, prompt), min(thought, completion)
+    return TokenUsage(prompt, cached, written, completion, thought)
 
 
 def _other_usage(value: Mapping[str, Any]) -> TokenUsage | None:
@@ -76,6 +84,8 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def _count(value: object) -> int:
+    if type(value) is int:
+        return value if 0 <= value <= MAX_TOKENS else 0
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= MAX_TOKENS else 0
