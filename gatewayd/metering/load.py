@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -14,13 +14,20 @@ WINDOW_SECONDS: Final = 60.0
 MAX_ENDED_CALLS: Final = 20_000
 """Maximum number of ended calls that are remembered."""
 
-QUALITIES: Final[dict[str, Callable[[MeteredCall], str]]] = {
-    "user": attrgetter("user_id"),
-    "key": attrgetter("key_id"),
-    "model": attrgetter("model"),
-    "provider": attrgetter("source"),
-}
-"""By what calls are put together."""
+EndedCall = tuple[str, str, str, str, float, CallOutcome | None, int, float]
+"""User, key, model, provider, time of the end, outcome, tokens of the answer, and seconds to its first part.
+
+A plain tuple, because the collector of garbage passes it over.
+"""
+
+ENDED_AT: Final = 4
+ENDED_OUTCOME: Final = 5
+ENDED_TOKENS: Final = 6
+ENDED_FIRST: Final = 7
+WELL_ENDED: Final = (CallOutcome.ANSWERED, CallOutcome.CANCELLED)
+
+QUALITIES: Final = {"user": "user_id", "key": "key_id", "model": "model", "provider": "source"}
+"""By what calls are put together, in the order of `EndedCall`, with the member of a call."""
 
 
 @dataclass(slots=True)
@@ -42,14 +49,14 @@ class LoadSums:
         self.streams += call.is_stream
         self.waiting += not call.first_at
 
-    def end(self, call: MeteredCall) -> None:
+    def end(self, call: "EndedCall") -> None:
         """Add a call that has ended."""
         self.finished += 1
-        self.failures += call.outcome not in (CallOutcome.ANSWERED, CallOutcome.CANCELLED)
-        self.tokens += 0 if call.usage is None else call.usage.completion
-        if call.first_at:
+        self.failures += call[ENDED_OUTCOME] not in WELL_ENDED
+        self.tokens += call[ENDED_TOKENS]
+        if call[ENDED_FIRST]:
             self.timed += 1
-            self.first_seconds += call.first_seconds
+            self.first_seconds += call[ENDED_FIRST]
 
 
 class LoadWatch:
@@ -57,7 +64,7 @@ class LoadWatch:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._ended: deque[MeteredCall] = deque(maxlen=MAX_ENDED_CALLS)
+        self._ended: deque[EndedCall] = deque(maxlen=MAX_ENDED_CALLS)
 
     def begun(self, call: MeteredCall) -> None:
         """Do nothing."""
@@ -67,27 +74,23 @@ class LoadWatch:
 
     def finished(self, call: MeteredCall) -> None:
         """Remember a call."""
-        self._ended.append(call)
+        tokens = 0 if call.usage is None else call.usage.completion
+        first = call.first_at - call.began if call.first_at else 0.0
+        self._ended.append(
+            (call.user_id, call.key_id, call.model, call.source, call.ended_at, call.outcome, tokens, first)
+        )
 
     def snapshot(self, meter: CallMeter, quality: str) -> tuple[LoadSums, dict[str, LoadSums]]:
         """Return the sums of all calls and those by a word of QUALITIES."""
         since = self._clock() - WINDOW_SECONDS
-        while self._ended and self._ended[0].ended_at < since:
+        while self._ended and self._ended[0][ENDED_AT] < since:
             self._ended.popleft()
         total, lines = LoadSums(), dict[str, LoadSums]()
-        word = QUALITIES[quality]
-        for calls, add in ((meter.calls, LoadSums.begin), (self._ended, LoadSums.end)):
-            _add_all(calls, add, word, total, lines)
+        place, member = list(QUALITIES).index(quality), attrgetter(QUALITIES[quality])
+        for call in meter.calls:
+            for sums in (total, lines.setdefault(member(call), LoadSums())):
+                sums.begin(call)
+        for ended in self._ended:
+            for sums in (total, lines.setdefault(str(ended[place]), LoadSums())):
+                sums.end(ended)
         return total, lines
-
-
-def _add_all(
-    calls: Iterable[MeteredCall],
-    add: Callable[[LoadSums, MeteredCall], None],
-    word: Callable[[MeteredCall], str],
-    total: LoadSums,
-    lines: dict[str, LoadSums],
-) -> None:
-    for call in calls:
-        add(total, call)
-        add(lines.setdefault(word(call), LoadSums()), call)

@@ -36,14 +36,16 @@ def read_usage(value: object) -> TokenUsage | None:
     prompt, completion = get("prompt_tokens"), get("completion_tokens")
     if type(prompt) is not int and type(completion) is not int:
         return _other_usage(value)
-    prompt, completion = _count(prompt), _count(completion)
+    if not (type(prompt) is type(completion) is int and 0 <= prompt <= MAX_TOKENS >= completion >= 0):
+        prompt, completion = _count(prompt), _count(completion)
     cached = written = thought = 0
     details, given = get("prompt_tokens_details"), get("completion_tokens_details")
     if type(details) is dict:
-        cached = _count(details.get("cached_tokens", 0))
-        written = _count(details.get("cache_write_tokens", 0))
+        cached = _count(details.get("cached_tokens"))
+        if "cache_write_tokens" in details:
+            written = _count(details["cache_write_tokens"])
     if type(given) is dict:
-        thought = _count(given.get("reasoning_tokens", 0))
+        thought = _count(given.get("reasoning_tokens"))
     if not _PARTS.isdisjoint(value):
         cached = cached or _count(get("prompt_cache_hit_tokens")) or _count(get("cache_read_input_tokens"))
         written = _count(get("cache_creation_input_tokens")) or written
