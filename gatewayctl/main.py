@@ -31,10 +31,9 @@ from gatewayctl.commands import (
     stored_chats,
     tasks,
     tool_servers,
-    usage,
     users,
 )
-from gatewayctl.commands.consumption import limits
+from gatewayctl.commands.consumption import limits, usage
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
 from gatewayctl.commands.upkeep import audit, doctor, garbage, secrets

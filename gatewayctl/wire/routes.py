@@ -22,10 +22,9 @@ from gatewayctl.wire import (
     stored_chats,
     tasks,
     tool_servers,
-    usage,
     users,
 )
-from gatewayctl.wire.consumption import limits
+from gatewayctl.wire.consumption import limits, usage
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
 from gatewayctl.wire.upkeep import audit, doctor, garbage
 

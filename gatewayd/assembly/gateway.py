@@ -22,7 +22,7 @@ from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.media_routes import reranker_sources
-from gatewayd.assembly.metering import make_metering, price_rules
+from gatewayd.assembly.metrics.metering import make_metering, price_rules
 from gatewayd.assembly.metrics.services import open_monitoring
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
@@ -56,8 +56,8 @@ from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse, refuse_network_file_system
 from gatewayd.storage.engine.readers import open_ping, open_reader
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.renewal import renew_secrets
-from gatewayd.storage.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 
 POLL_SECONDS: Final = 0.2

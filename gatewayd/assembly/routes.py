@@ -14,7 +14,7 @@ from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.media_routes import media_rows
-from gatewayd.assembly.metering import control_usage_rows, usage_rows
+from gatewayd.assembly.metrics.metering import control_usage_rows, usage_rows
 from gatewayd.assembly.metrics.readers import make_exposition
 from gatewayd.assembly.metrics.services import metrics_access
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows

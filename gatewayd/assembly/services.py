@@ -10,7 +10,7 @@ from gatewayd.assembly.consumption.limits import LimitServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.identity import IdentityServices
-from gatewayd.assembly.metering import MeteringServices
+from gatewayd.assembly.metrics.metering import MeteringServices
 from gatewayd.assembly.metrics.services import MonitoringServices
 from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.assembly.resumption import ResumptionServices

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gatewayctl.commands.usage import plotted, shown_cost, view_of
-from gatewayctl.wire.usage import UsageLine
+from gatewayctl.commands.consumption.usage import plotted, shown_cost, view_of
+from gatewayctl.wire.consumption.usage import UsageLine
 
 LINE = UsageLine(
     model="small",

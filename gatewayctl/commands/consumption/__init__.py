@@ -1,1 +1,1 @@
-"""What calls of models take: limits and budgets."""
+"""What calls of models take: usage, limits and budgets."""

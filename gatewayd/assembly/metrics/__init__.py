@@ -1,1 +1,1 @@
-"""Metrics, traces and the access log, built over the other services."""
+"""Metering, and metrics, traces and the access log, built over the other services."""

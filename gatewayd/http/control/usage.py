@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from gatewayctl.wire import routes
-from gatewayctl.wire import usage as wire
+from gatewayctl.wire.consumption import usage as wire
 from gatewayd.accounts.groups import Groups
 from gatewayd.accounts.users import Users
 from gatewayd.errors import ErrorKind, GatewayError, invalid

@@ -1,1 +1,1 @@
-"""Stores of limits and of the counters of their budgets."""
+"""Stores of usage, of limits, and of the counters of their budgets."""

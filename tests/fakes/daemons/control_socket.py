@@ -76,7 +76,7 @@ from gatewayd.resumption.service import ResumableStreams
 from gatewayd.scim.links import ProviderLinks
 from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
-from gatewayd.storage.usage import TortoiseUsage
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.directory import MemoryDirectory
 from tests.fakes.accounts.services import Accounts

@@ -1,4 +1,4 @@
-"""Tests for gatewayd.storage.usage and gatewayd.metering.recorder, on every engine."""
+"""Tests for gatewayd.storage.limits.usage and gatewayd.metering.recorder, on every engine."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.readers import open_reader
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
-from gatewayd.storage.usage import TortoiseUsage
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.accounts.records import user
 

@@ -13,7 +13,7 @@ from gatewayctl.command import Noun, Session, add_verb
 from gatewayctl.prompts import usage as misuse
 from gatewayctl.render import Output, View
 from gatewayctl.wire import routes
-from gatewayctl.wire.usage import LoadLine, LoadSnapshot, UsageLine, UsageReport
+from gatewayctl.wire.consumption.usage import LoadLine, LoadSnapshot, UsageLine, UsageReport
 
 noun = Noun("Usage of models: requests, tokens, time and cost.")
 
@@ -127,7 +127,7 @@ def report(
         provider=provider,
         limit=str(limit),
     )
-    if plot and session.output is Output.TABLE:
+    if plot and found.lines and session.output is Output.TABLE:
         for line in plotted(found.lines, words):
             session.renderer.say(line)
         return
@@ -154,14 +154,14 @@ def export(
     found: UsageReport = session.client.call(
         routes.REPORT_USAGE, by=",".join(words), since=since, until=until, user=user, limit="1000000"
     )
+    if session.output is Output.JSON:
+        session.show_all(found.lines, view_of(words))
+        return
     if form == "csv":
         fields = [name for name in UsageLine.model_fields if not name.startswith("group")]
         writer = csv.DictWriter(sys.stdout, fields, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(line.model_dump() for line in found.lines)
-        return
-    if session.output is Output.JSON:
-        session.show_all(found.lines, view_of(words))
         return
     for line in found.lines:
         sys.stdout.write(f"{line.model_dump_json(exclude={'group', 'group_id'})}\n")

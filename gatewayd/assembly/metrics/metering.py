@@ -15,7 +15,7 @@ from gatewayd.metering.recorder import UsageRecorder
 from gatewayd.metering.usage_records import UsageStore
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.readers import QueryReader
-from gatewayd.storage.usage import TortoiseUsage
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 
 
