@@ -85,10 +85,16 @@ class Bench:
         await self.tasks.close()
 
     async def chat(self, request: Any) -> None:
+        asks = "stream_options" in request.body
         answer = await self.pipeline.run(request, ACTOR)
-        if answer.chunks is not None:
-            _ = [chunk async for chunk in answer.chunks]
-            await answer.chunks.aclose()
+        if answer.chunks is None:
+            return
+        chunks = [chunk async for chunk in answer.chunks]
+        await answer.chunks.aclose()
+        if not answer.is_native:
+            # The usage that the gateway asks for is not shown to a caller who did not.
+            events = [event for chunk in chunks for event in chunk.events]
+            assert any(not event["choices"] for event in events) == asks
 
     async def read(self, reply: Any) -> None:
         _ = [part async for part in reply]
