@@ -8,10 +8,10 @@ import typer
 from pydantic import TypeAdapter
 
 from gatewayctl.command import DryRun, Noun, Session, Yes
-from gatewayctl.offline import ConfigFile, run_order
+from gatewayctl.offline.orders import ConfigFile, run_order
+from gatewayctl.offline.results import Backup, PrunedBackup, RestoredBackup
 from gatewayctl.prompts import confirm, read_secret
 from gatewayctl.render import View
-from gatewayctl.wire.backups import Backup, PrunedBackup, RestoredBackup
 
 noun = Noun("Backups of the whole state. They work on the files of the gateway, as root or as its user.")
 

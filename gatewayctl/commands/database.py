@@ -9,11 +9,11 @@ from pydantic import TypeAdapter
 from gatewayctl.command import Noun, Session, Yes
 from gatewayctl.commands.backups import progress
 from gatewayctl.failures import FAILURE
-from gatewayctl.offline import ConfigFile, run_order
+from gatewayctl.offline.orders import ConfigFile, run_order
+from gatewayctl.offline.results import CopiedTable, PlannedMigration, SchemaCopy, SchemaState
 from gatewayctl.prompts import confirm, read_text
 from gatewayctl.render import Output, View
 from gatewayctl.wire import routes
-from gatewayctl.wire.backups import CopiedTable, PlannedMigration, SchemaCopy, SchemaState
 from gatewayctl.wire.database import DatabaseCheck, DatabaseState
 
 noun = Noun(

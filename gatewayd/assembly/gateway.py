@@ -43,7 +43,6 @@ from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start
 from gatewayd.assembly.tool_servers import make_servers
 from gatewayd.assembly.upkeep.audit import open_audit
 from gatewayd.catalog.service import Catalog, CatalogOptions
-from gatewayd.encryption import SecretKeys
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
 from gatewayd.metering.meter import CallMeter
@@ -57,7 +56,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse, refuse_network_file_system
 from gatewayd.storage.engine.readers import open_ping, open_reader
 from gatewayd.storage.limits.usage import TortoiseUsage
-from gatewayd.storage.renewal import renew_secrets
+from gatewayd.storage.transfer.renewal import renew_secrets
 from gatewayd.tasks import TaskRegistry
 
 POLL_SECONDS: Final = 0.2
@@ -95,6 +94,8 @@ class Gateway:
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     """Open and build everything in order; `stack` closes it in reverse."""
     database = await open_database(settings, stack)
+    await renew_secrets(database, signing_keys(settings))
+    forget_former(settings)
     usage = UsageRecorder(TortoiseUsage())
     # The last calls end when the tasks and sources are closed.
     stack.push_async_callback(usage.flush)
@@ -119,13 +120,11 @@ async def open_services(
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
-    keys = await open_keys(settings, database)
-    stores = make_stores(reader, keys)
+    stores = make_stores(reader, signing_keys(settings))
     accounts = await make_accounts(settings, stores, database, stack)
     documents = await open_documents(settings, accounts, database, tasks, stack)
     metering = make_metering(settings, usage, reader, tasks)
     catalog = await open_catalog(settings, stores, tasks, metering.meter)
-    providers = make_providers(settings, lambda: services.settings)
     live = await open_live(settings, accounts, tasks, stack)
     servers = make_servers(settings, tasks, stack)
     identity = make_identity(settings, accounts, stores)
@@ -154,7 +153,7 @@ async def open_services(
         identity=identity,
         provisioning=make_provisioning(settings, accounts, reader, stores.identities),
         catalog=catalog,
-        providers=providers,
+        providers=make_providers(settings, lambda: services.settings),
         pipeline=pipeline,
         documents=documents,
         live=live,
@@ -164,7 +163,7 @@ async def open_services(
         batches=batches,
         room=room,
         metering=metering,
-        resumption=await open_resumption(settings, keys, tasks, room, accounts.changes),
+        resumption=await open_resumption(settings, signing_keys(settings), tasks, room, accounts.changes),
         limits=await open_limits(settings, catalog, live, tasks, stack),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )
@@ -176,14 +175,6 @@ async def open_health(database: Database, tasks: TaskRegistry, stack: AsyncExitS
     """Return the monitor of the health, with a connection of its own to the database."""
     ping = await stack.enter_async_context(open_ping(database))
     return HealthMonitor(ping, tasks, database.location.server)
-
-
-async def open_keys(settings: Settings, database: Database) -> SecretKeys:
-    """Return the secrets in force, after what a replaced one sealed was sealed anew."""
-    keys = signing_keys(settings)
-    await renew_secrets(database, keys)
-    forget_former(settings)
-    return keys
 
 
 def make_pipeline(catalog: Catalog, documents: DocumentServices, extensions: ExtensionServices) -> Pipeline:

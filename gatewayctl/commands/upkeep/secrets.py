@@ -6,10 +6,10 @@ import typer
 
 from gatewayctl.command import Noun, Session, Yes
 from gatewayctl.commands.backups import progress
-from gatewayctl.offline import ConfigFile, run_order
+from gatewayctl.offline.orders import ConfigFile, run_order
+from gatewayctl.offline.results import RotatedSecret
 from gatewayctl.prompts import confirm
 from gatewayctl.render import View
-from gatewayctl.wire.backups import RotatedSecret
 
 noun = Noun("The signing secret, which signs sessions and encrypts valves, keys and tokens in the database.")
 

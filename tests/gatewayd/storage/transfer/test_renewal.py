@@ -8,12 +8,12 @@ import pytest
 from tortoise.connection import get_connection
 
 from gatewayd.encryption import ENCRYPTED_PREFIX, SecretKeys, TextCipher
-from gatewayd.storage import renewal
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.encryption import ValveCipher
 from gatewayd.storage.engine.fields import encode
 from gatewayd.storage.engine.location import sqlite
-from gatewayd.storage.renewal import PLACES, renew_secrets
+from gatewayd.storage.transfer import renewal
+from gatewayd.storage.transfer.renewal import PLACES, renew_secrets
 from tests.fakes.storage.gateway_place import insert_of, row_of, run
 
 OLD, NEW = b"the old secret of the gateway....", b"the new secret of the gateway...."
