@@ -111,7 +111,7 @@ def plan(session: Session, config: ConfigFile = None) -> None:
         for line in "\n".join(step.sql).splitlines():
             session.renderer.say(line)
     if not steps:
-        session.note("Nothing is pending.")
+        session.renderer.say("-- nothing is pending")
 
 
 @noun.verb("migrate", "gatewayctl database migrate")
