@@ -24,6 +24,7 @@ SIGNING_FILE: Final = "secret-key"
 RESTORED: Final = "restored"
 _TEMPORARY: Final = re.compile(
     r".*\.part(?:-.*)?|.*\.lock|gatewayd\.pid|\.backup-.*|\.restore-.*|replaced-.*|restored|restore-incomplete"
+    r"|postgresql\.(?:before|replaced)-.*"
 )
 _DATABASE_SUFFIXES: Final = re.compile(r"-wal|-shm|-journal|\.lock|\.before-.*|\.replaced-.*|\.part.*|")
 

@@ -90,7 +90,14 @@ def test_files_settings_and_plugins_are_in_it_and_secrets_are_not(
     add_file(place, "file-aa", b"the bytes")
     (place.data_dir / "batches" / "files" / "zz").mkdir(parents=True)
     (place.data_dir / "batches" / "files" / "zz" / "b-zz").write_text("batch")
-    for derived in ("models/m.bin", "vectors/v.hnsw", "readers/r", "files/incoming/half", "a.part"):
+    for derived in (
+        "models/m.bin",
+        "vectors/v.hnsw",
+        "readers/r",
+        "files/incoming/half",
+        "a.part",
+        "postgresql.before-1",
+    ):
         (place.data_dir / derived).parent.mkdir(parents=True, exist_ok=True)
         (place.data_dir / derived).write_text("derived")
     (place.data_dir / "link").symlink_to("/etc/passwd")
