@@ -22,6 +22,8 @@ noun = Noun(
 
 MAX_SECONDS: Final = 86400
 SOUND: Final = "sound"
+NO_SCHEMA: Final = "none yet: the first start makes it"
+"""Shown for a database that does not exist, or has no table."""
 
 VIEW: View[DatabaseState] = View(
     name=lambda row: row.status,
@@ -31,8 +33,8 @@ SCHEMA: View[SchemaState] = View(
     name=lambda row: row.applied[-1] if row.applied else "",
     columns={
         "DATABASE": lambda row: row.database,
-        "SCHEMA": lambda row: row.applied[-1] if row.applied else None,
-        "PENDING": lambda row: row.pending,
+        "SCHEMA": lambda row: row.applied[-1] if row.applied else NO_SCHEMA,
+        "PENDING": lambda row: row.pending if row.applied else None,
         "PROBLEM": lambda row: row.problem,
         "COPIES": lambda row: [each.before for each in row.copies],
     },
