@@ -11,6 +11,8 @@ from typing import Any, Final
 from gatewayd.storage.engine.migrate import HISTORY, INCOMPLETE
 
 MODULUS: Final = 2**256
+MAX_EXACT: Final = 2**53
+"""Numbers from here on are compared as floating-point numbers: PostgreSQL writes 1e23 with all its digits."""
 
 DERIVED: Final = re.compile(r"(?:words_\d+(?:_[a-z]+)?|space_vectors_\d+|sqlite_.*)")
 """Names of tables that are made from others: the words of collections, and vectors of pgvector."""
@@ -91,7 +93,7 @@ def _canonical(value: Any, kind: ValueKind) -> bytes:
 def canonical_json(text: str) -> str:
     """Return one text for all spellings of a JSON value: sorted names, and numbers by their value."""
     try:
-        value = json.loads(text, parse_float=_number)
+        value = json.loads(text, parse_float=_number, parse_int=_number)
     except (ValueError, RecursionError):
         # Damaged JSON stays as it is; PostgreSQL refuses to store it.
         return text
@@ -100,4 +102,4 @@ def canonical_json(text: str) -> str:
 
 def _number(text: str) -> float | int:
     value = float(text)
-    return int(value) if value.is_integer() else value
+    return int(value) if abs(value) < MAX_EXACT and value.is_integer() else value

@@ -22,7 +22,7 @@ from tests.fakes.storage.gateway_place import columns, insert_of, make_place, ro
 from tests.fakes.storage.postgres import Postgres
 
 pytestmark = pytest.mark.real("PostgreSQL")
-ODD = '{"favorite":true,"n":[1.0,1e22,-0.5,12345678901234567890,"\\u0001ä😀"]}'
+ODD = '{"favorite":true,"n":[1.0,1e22,1e23,1.8446744073709552e19,-0.5,12345678901234567890,"\\u0001ä😀"]}'
 
 
 def silent(words: str) -> None:
