@@ -19,7 +19,7 @@ from gatewayd.backup.places import GatewayPlace
 from gatewayd.backup.secret_bundle import check_passphrase, collect_secrets, without_secrets
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk
-from gatewayd.storage.engine.lock import FileLock
+from gatewayd.storage.engine.lock import FileLock, lock_copying, refuse_interrupted
 from gatewayd.storage.transfer import engine_copy, sqlite_files
 from gatewayd.storage.transfer.row_sums import TableSum
 
@@ -57,11 +57,14 @@ def create_backup(place: GatewayPlace, passphrase: str, progress: Progress) -> C
     """Make a backup in `backup_dir` while the daemon works, and return it; without passphrase no secrets.
 
     It has every change that was committed before this is called. Raises conflict while another backup is
-    made, and unavailable for a full disk; nothing is left then.
+    made or the state is replaced, not_configured for a state that is only half replaced, and unavailable for a
+    full disk; nothing is left then.
     """
     if passphrase:
         check_passphrase(passphrase)
     with os_errors("write the backup"), exclusive(place.backup_dir), contextlib.ExitStack() as stack:
+        stack.enter_context(lock_copying(place.data_dir))
+        refuse_interrupted(place.data_dir)
         remove_leftovers(place.data_dir)
         for leftover in place.backup_dir.glob(f"*{PART}*"):
             leftover.unlink()

@@ -26,7 +26,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
-from gatewayd.storage.engine.lock import JOURNAL, lock_folder
+from gatewayd.storage.engine.lock import JOURNAL, lock_copying, lock_folder
 from gatewayd.storage.engine.migrate import read_status
 from gatewayd.storage.transfer import engine_copy
 
@@ -68,7 +68,7 @@ def restore_backup(
     """
     reader = ArchiveReader(file, where)
     pending = check_version(reader.manifest, where)
-    with lock_folder(place.data_dir):
+    with lock_folder(place.data_dir), lock_copying(place.data_dir):
         _refuse_state(place, wishes)
         new = place.data_dir / SCRATCH
         shutil.rmtree(new, ignore_errors=True)

@@ -17,7 +17,7 @@ from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine import migrate
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse
-from gatewayd.storage.engine.lock import lock_folder, refuse_interrupted
+from gatewayd.storage.engine.lock import lock_copying, lock_folder, refuse_interrupted
 from gatewayd.storage.transfer import engine_copy, sqlite_files
 from gatewayd.storage.transfer.row_sums import TableSum
 
@@ -88,7 +88,7 @@ class SchemaWork:
 
         Raises conflict while a daemon runs, not_found without the copy.
         """
-        with lock_folder(self._place.data_dir):
+        with lock_folder(self._place.data_dir), lock_copying(self._place.data_dir):
             copy = self._find(label)
             if copy.path.is_file() and sqlite_files.find_damage(copy.path):
                 raise GatewayError(ErrorKind.INTERNAL, f"cannot return to {copy.path}: it is damaged")

@@ -10,6 +10,7 @@ from typing import Final
 from gatewayd.errors import ErrorKind, GatewayError
 
 NAME: Final = "gatewayd.lock"
+COPY_NAME: Final = "copying.lock"
 JOURNAL: Final = "restore-incomplete"
 """A file in the state directory while a restore replaces the state."""
 
@@ -84,6 +85,17 @@ def lock_folder(folder: Path) -> Iterator[None]:
             ErrorKind.NOT_CONFIGURED, f"cannot use {what}: {reason}", param="data_dir"
         ) from error
     lock = FileLock(folder / NAME, what, param="data_dir")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def lock_copying(folder: Path) -> Iterator[None]:
+    """Keep backups of a state directory and what replaces that state apart; conflict if one is under way."""
+    lock = FileLock(folder / COPY_NAME, f"the state directory {folder}", param="data_dir")
     lock.acquire()
     try:
         yield

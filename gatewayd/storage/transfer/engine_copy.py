@@ -18,7 +18,7 @@ from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.location import DatabaseLocation, sqlite
-from gatewayd.storage.engine.migrate import apply_migrations, known_migrations, read_status
+from gatewayd.storage.engine.migrate import apply_migrations, check, known_migrations, read_status
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import fts
 from gatewayd.storage.transfer import sqlite_files
@@ -94,11 +94,13 @@ async def fill_sqlite(
     """Copy a PostgreSQL database, which others may use, to a new file, and return the sums of its tables.
 
     `on_snapshot` gets the ids of the uploaded files of the state that is copied. Raises conflict if there is
-    a file.
+    a file, and not_configured for a database that is only half filled.
     """
     part = _new_part(target)
     async with Database.open(location) as database:
         status = await read_status(database)
+    if status.is_incomplete:
+        check(status)
     names = _known(status.applied, location.address)
     async with Database.open(sqlite(part)) as database:
         await apply_migrations(database, names)

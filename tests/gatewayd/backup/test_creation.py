@@ -4,6 +4,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from gatewayd.backup.places import GatewayPlace
 from gatewayd.backup.retention import RetentionRule
 from gatewayd.backup.secret_bundle import open_bundle, without_secrets
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.storage.engine.lock import JOURNAL, lock_copying
 from gatewayd.storage.transfer import sqlite_files
 from tests.fakes.storage.gateway_place import (
     KEY,
@@ -220,11 +222,23 @@ def test_a_full_disk_leaves_nothing(place: GatewayPlace, monkeypatch: pytest.Mon
         create_backup(place, "", silent)
 
 
-def test_two_at_once_are_refused_and_remains_are_removed(place: GatewayPlace) -> None:
+def test_a_half_restored_state_gets_no_backup(place: GatewayPlace) -> None:
+    (place.data_dir / JOURNAL).write_text("{}")
+    with pytest.raises(GatewayError, match="a restore was interrupted"):
+        create_backup(place, "", silent)
+    assert list_backups(place.backup_dir) == []
+
+
+def test_two_at_once_are_refused_and_remains_are_removed(place: GatewayPlace, tmp_path: Path) -> None:
     with exclusive(place.backup_dir):
         with pytest.raises(GatewayError) as refusal:
             create_backup(place, "", silent)
         assert refusal.value.kind is ErrorKind.CONFLICT
+    # The links of one are not remains for another, whatever their directories.
+    elsewhere = replace(place, backup_dir=tmp_path / "elsewhere")
+    with lock_copying(place.data_dir), pytest.raises(GatewayError) as refusal:
+        create_backup(elsewhere, "", silent)
+    assert refusal.value.kind is ErrorKind.CONFLICT
     (place.backup_dir / "gatewayd-1.tar.part").write_text("of a killed one")
     (place.data_dir / ".backup-1").mkdir()
     create_backup(place, "", silent)

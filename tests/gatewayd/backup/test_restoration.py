@@ -15,7 +15,7 @@ from gatewayd.backup.places import GatewayPlace
 from gatewayd.backup.restoration import RestoredBackup, RestoreWishes, restore_backup
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.location import parse
-from gatewayd.storage.engine.lock import JOURNAL, lock_folder, refuse_interrupted
+from gatewayd.storage.engine.lock import JOURNAL, lock_copying, lock_folder, refuse_interrupted
 from gatewayd.storage.transfer.sqlite_files import table_sums
 from tests.fakes.storage.gateway_place import KEY, PASSPHRASE, SECRET, add_file, add_user, make_place, rows
 from tests.fakes.storage.postgres import Postgres
@@ -105,12 +105,13 @@ def test_state_is_replaced_only_if_told_and_kept_beside(archive: Path, tmp_path:
     assert (done.former / "files" / "bb" / "file-bb").read_bytes() == b"of bob"
 
 
-def test_a_running_daemon_is_left_alone(archive: Path, tmp_path: Path) -> None:
+def test_a_running_daemon_or_backup_is_left_alone(archive: Path, tmp_path: Path) -> None:
     used = make_place(tmp_path / "used")
     before = facts(used)
-    with lock_folder(used.data_dir), pytest.raises(GatewayError) as refusal:
-        restore(used, archive, replace=True)
-    assert refusal.value.kind is ErrorKind.CONFLICT
+    for lock in (lock_folder, lock_copying):
+        with lock(used.data_dir), pytest.raises(GatewayError) as refusal:
+            restore(used, archive, replace=True)
+        assert refusal.value.kind is ErrorKind.CONFLICT
     assert facts(used) == before
 
 

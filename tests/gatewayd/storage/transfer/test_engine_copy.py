@@ -101,6 +101,9 @@ def test_a_round_trip_gives_the_same_rows(tmp_path: Path, postgres: Postgres, mo
 
     error = asyncio.run(refused())
     assert (error.kind, error.code) == (ErrorKind.NOT_CONFIGURED, "database_incomplete")
+    # Nor is it copied, for a backup or as the former state.
+    with pytest.raises(GatewayError, match="a copy into it was interrupted"):
+        asyncio.run(engine_copy.fill_sqlite(there, tmp_path / "half.db", progress=silent))
 
     sums = asyncio.run(copy_database(place, url, silent))
     assert set(sums) == set(before)
