@@ -25,6 +25,7 @@ from gatewayd.storage.transfer.row_sums import TableSum
 
 Progress = Callable[[str], None]
 
+BEGIN: Final = "gatewayd-"
 SUFFIX: Final = ".tar"
 PART: Final = ".part"
 LOCK: Final = "backup.lock"
@@ -57,8 +58,8 @@ def create_backup(place: GatewayPlace, passphrase: str, progress: Progress) -> C
     """Make a backup in `backup_dir` while the daemon works, and return it; without passphrase no secrets.
 
     It has every change that was committed before this is called. Raises conflict while another backup is
-    made or the state is replaced, not_configured for a state that is only half replaced, and unavailable for a
-    full disk; nothing is left then.
+    made or the state is replaced, not_configured for a state that is only half replaced, and unavailable for
+    a full disk; nothing is left then.
     """
     if passphrase:
         check_passphrase(passphrase)
@@ -66,7 +67,7 @@ def create_backup(place: GatewayPlace, passphrase: str, progress: Progress) -> C
         stack.enter_context(lock_copying(place.data_dir))
         refuse_interrupted(place.data_dir)
         remove_leftovers(place.data_dir)
-        for leftover in place.backup_dir.glob(f"*{PART}*"):
+        for leftover in place.backup_dir.glob(f"{BEGIN}*{SUFFIX}{PART}*"):
             leftover.unlink()
         _check_room(place)
         now = datetime.fromtimestamp(ids.now(), UTC)
@@ -214,7 +215,7 @@ def check_free(folder: Path, size: int, what: str) -> None:
 
 def _free_path(folder: Path, now: datetime) -> Path:
     """Return a path that is not taken; the name has the time."""
-    name = now.strftime("gatewayd-%Y%m%dT%H%M%SZ")
+    name = now.strftime(f"{BEGIN}%Y%m%dT%H%M%SZ")
     number = 1
     path = folder / f"{name}{SUFFIX}"
     while path.exists():

@@ -12,6 +12,7 @@ from gatewayd.backup.archive import PLUGINS, STATE
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.location import DatabaseLocation
 
+BACKUPS_FOLDER: Final = "backups"
 BLOBS: Final = "files"
 INCOMING: Final = "incoming"
 UNCHANGING: Final = (BLOBS, "batches/files")
@@ -23,8 +24,8 @@ DERIVED: Final = frozenset({"vectors", "models", "readers"})
 SIGNING_FILE: Final = "secret-key"
 RESTORED: Final = "restored"
 _TEMPORARY: Final = re.compile(
-    r".*\.part(?:-.*)?|.*\.lock|gatewayd\.pid|\.backup-.*|\.restore-.*|replaced-.*|restored|restore-incomplete"
-    r"|postgresql\.(?:before|replaced)-.*"
+    r".*\.part(?:-.*)?|.*\.lock|gatewayd\.pid|\.(?:backup|restore|verify)-.*|replaced-.*|restored"
+    r"|restore-incomplete|postgresql\.(?:before|replaced)-.*"
 )
 _DATABASE_SUFFIXES: Final = re.compile(r"-wal|-shm|-journal|\.lock|\.before-.*|\.replaced-.*|\.part.*|")
 
@@ -35,7 +36,8 @@ class GatewayPlace:
 
     `settings_files` has the files of the configuration by their names beside the first one.
     `secret_values` has these and the secrets within tables, such as keys of providers; `secret_files` are the
-    files of secrets in the state.
+    files of secrets in the state. `other_backup_dirs` are those that the setting or its default names while
+    `backup_dir` is another.
     """
 
     data_dir: Path
@@ -46,11 +48,12 @@ class GatewayPlace:
     secrets: Mapping[str, str]
     secret_values: frozenset[str]
     secret_files: frozenset[Path]
+    other_backup_dirs: frozenset[Path] = frozenset()
 
     def state_files(self) -> Iterator[tuple[str, Path]]:
         """Yield files of the state by their names in an archive: no database, no secrets, nothing derived."""
         for entry in _entries(self.data_dir):
-            if entry.name in DERIVED or self._is_apart(entry):
+            if entry.name in DERIVED or self.is_apart(entry):
                 continue
             yield from self._below(entry, STATE + entry.name)
 
@@ -67,7 +70,7 @@ class GatewayPlace:
             entry.name
             for entry in _entries(self.data_dir)
             if not _TEMPORARY.fullmatch(entry.name)
-            and entry.resolve() != self.backup_dir.resolve()
+            and not self._has_backups(entry)
             and entry not in self.secret_files
             and not self.is_database_file(entry)
             and not _is_socket(entry)
@@ -81,19 +84,23 @@ class GatewayPlace:
         prefix, rest = path.name[: len(database.name)], path.name[len(database.name) :]
         return prefix == database.name and _DATABASE_SUFFIXES.fullmatch(rest) is not None
 
-    def _is_apart(self, entry: Path) -> bool:
+    def is_apart(self, entry: Path) -> bool:
+        """Return whether an entry of the state directory is no part of the state."""
         return (
             _TEMPORARY.fullmatch(entry.name) is not None
-            or entry.resolve() == self.backup_dir.resolve()
+            or self._has_backups(entry)
             or entry in self.secret_files
             or self.is_database_file(entry)
         )
+
+    def _has_backups(self, folder: Path) -> bool:
+        return folder.resolve() in {each.resolve() for each in (self.backup_dir, *self.other_backup_dirs)}
 
     def _below(self, entry: Path, name: str) -> Iterator[tuple[str, Path]]:
         if entry in self.secret_files or entry.name == INCOMING:
             return
         mode = entry.lstat().st_mode if os.path.lexists(entry) else 0
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(mode) and not self._has_backups(entry):
             for child in _entries(entry):
                 yield from self._below(child, f"{name}/{child.name}")
         elif (stat.S_ISREG(mode) and not entry.name.endswith(".part")) or stat.S_ISLNK(mode):

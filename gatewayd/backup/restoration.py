@@ -194,7 +194,9 @@ class _StateSwap:
             self._move_away(data_dir / name)
         new = self._new / STATE
         for path in sorted(new.iterdir()) if new.is_dir() else ():
-            path.rename(data_dir / path.name)
+            # A name that no backup has as a part of the state: locks, the database, secrets, backups.
+            if not self._place.is_apart(data_dir / path.name):
+                path.rename(data_dir / path.name)
         for path in self._place.secret_files:
             if path.name in secrets.files:
                 self._move_away(path)

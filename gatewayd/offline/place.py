@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, SecretStr
 
 from gatewayd.accounts.signing_file import PLUGIN_FILE
-from gatewayd.backup.places import SIGNING_FILE, GatewayPlace
+from gatewayd.backup.places import BACKUPS_FOLDER, SIGNING_FILE, GatewayPlace
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import DEFAULT_FILE, ConfigurationError, Settings, definitions, load
 from gatewayd.storage.engine.location import parse
@@ -66,6 +66,7 @@ def _place_of(settings: Settings, file: Path | None, directory: Path | None) -> 
     return GatewayPlace(
         data_dir=settings.data_dir,
         backup_dir=directory or settings.backup_path(),
+        other_backup_dirs=frozenset({settings.backup_path(), settings.data_dir / BACKUPS_FOLDER}),
         location=parse(settings.database_location(), settings.database_pool_size),
         plugins_dir=settings.plugins_dir,
         settings_files=files,

@@ -99,11 +99,16 @@ def test_files_settings_and_plugins_are_in_it_and_secrets_are_not(
         "files/incoming/half",
         "a.part",
         "postgresql.before-1",
+        "backups/gatewayd-old.tar",
+        ".verify-1/half",
     ):
         (place.data_dir / derived).parent.mkdir(parents=True, exist_ok=True)
         (place.data_dir / derived).write_text("derived")
     (place.data_dir / "link").symlink_to("/etc/passwd")
-    made = create_backup(place, "", silent)
+    elsewhere = replace(
+        place, backup_dir=tmp_path / "usb", other_backup_dirs=frozenset({place.data_dir / "backups"})
+    )
+    made = create_backup(elsewhere, "", silent)
     new = extracted(made, tmp_path / "new")
     found = {str(path.relative_to(new)) for path in new.rglob("*") if path.is_file()}
     assert found == {
@@ -240,9 +245,10 @@ def test_two_at_once_are_refused_and_remains_are_removed(place: GatewayPlace, tm
         create_backup(elsewhere, "", silent)
     assert refusal.value.kind is ErrorKind.CONFLICT
     (place.backup_dir / "gatewayd-1.tar.part").write_text("of a killed one")
+    (place.backup_dir / "film.part1.rar").write_text("of somebody else")
     (place.data_dir / ".backup-1").mkdir()
     create_backup(place, "", silent)
-    assert not list(place.backup_dir.glob("*.part*"))
+    assert [path.name for path in place.backup_dir.glob("*.part*")] == ["film.part1.rar"]
     assert not list(place.data_dir.glob(".backup-*"))
 
 

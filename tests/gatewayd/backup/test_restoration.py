@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,18 @@ def test_state_is_replaced_only_if_told_and_kept_beside(archive: Path, tmp_path:
     assert done.former is not None
     assert rows(done.former / "gatewayd.db", "SELECT id FROM users") == [("bob",)]
     assert (done.former / "files" / "bb" / "file-bb").read_bytes() == b"of bob"
+
+
+def test_what_is_no_part_of_a_state_is_not_restored(source: GatewayPlace, tmp_path: Path) -> None:
+    (source.data_dir / "backups").mkdir()
+    (source.data_dir / "backups" / "old.tar").write_text("an earlier one")
+    made = create_backup(replace(source, backup_dir=tmp_path / "usb"), "", silent)
+    used = make_place(tmp_path / "used")
+    used.backup_dir.mkdir()
+    (used.backup_dir / "ours.tar").write_text("of this gateway")
+    restore(used, made.path, replace=True)
+    refuse_interrupted(used.data_dir)
+    assert [path.name for path in used.backup_dir.iterdir()] == ["ours.tar"]
 
 
 def test_a_running_daemon_or_backup_is_left_alone(archive: Path, tmp_path: Path) -> None:
