@@ -14,7 +14,7 @@ from typing import Final
 from gatewayd import __version__, ids
 from gatewayd.backup.archive import DATABASE, SECRETS, SETTINGS, ArchiveWriter, can_store
 from gatewayd.backup.file_links import FileLinks, remove_leftovers
-from gatewayd.backup.manifest import FORMAT, BackupManifest, entries, noted
+from gatewayd.backup.manifest import FORMAT, TIME_FORMAT, BackupManifest, entries, noted
 from gatewayd.backup.places import GatewayPlace
 from gatewayd.backup.secret_bundle import check_passphrase, collect_secrets, without_secrets
 from gatewayd.errors import ErrorKind, GatewayError
@@ -156,7 +156,7 @@ def _write(
             lambda count, size, checksums: BackupManifest(
                 format=FORMAT,
                 version=__version__,
-                created_at=now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                created_at=now.strftime(TIME_FORMAT),
                 engine="sqlite" if place.location.is_sqlite else "postgresql",
                 migrations=tuple(sqlite_files.applied_migrations(database)),
                 tables=entries(contents.sums),

@@ -1,6 +1,8 @@
 """What there is of backups, and whether one is whole: by restoring it into a scratch directory."""
 
 import contextlib
+import fcntl
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from gatewayd import ids
 from gatewayd.backup.archive import DATABASE, STATE, ArchiveReader
 from gatewayd.backup.creation import SUFFIX, check_free, exclusive
-from gatewayd.backup.manifest import BackupManifest
+from gatewayd.backup.manifest import TIME_FORMAT, BackupManifest
 from gatewayd.backup.places import BLOBS
 from gatewayd.backup.retention import RetentionRule, kept
 from gatewayd.errors import ErrorKind, GatewayError
@@ -20,6 +23,7 @@ from gatewayd.storage.transfer import sqlite_files
 from gatewayd.storage.transfer.row_sums import differences
 
 SCRATCH: Final = ".verify-"
+MAX_AHEAD_SECONDS: Final = 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class FoundBackup:
         """When it was made."""
         if self.manifest is None:
             return datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
-        return datetime.fromisoformat(self.manifest.created_at)
+        return datetime.strptime(self.manifest.created_at, TIME_FORMAT).replace(tzinfo=UTC)
 
 
 def list_backups(folder: Path) -> Sequence[FoundBackup]:
@@ -48,7 +52,8 @@ def list_backups(folder: Path) -> Sequence[FoundBackup]:
 def prune_backups(folder: Path, rule: RetentionRule, *, dry_run: bool) -> Sequence[tuple[FoundBackup, bool]]:
     """Remove the backups that a rule does not keep; return all, each with whether it is kept.
 
-    What cannot be read is kept. Raises invalid_request for a rule that keeps nothing.
+    What cannot be read is kept, and what was made by a clock that was ahead: it would take the place of newer
+    ones. Raises invalid_request for a rule that keeps nothing.
     """
     if rule.is_empty:
         raise GatewayError(
@@ -57,9 +62,10 @@ def prune_backups(folder: Path, rule: RetentionRule, *, dry_run: bool) -> Sequen
         )
     with exclusive(folder):
         every = list_backups(folder)
-        sound = [each for each in every if each.manifest is not None]
+        now = datetime.fromtimestamp(ids.now() + MAX_AHEAD_SECONDS, UTC)
+        sound = [each for each in every if each.manifest is not None and each.made_at <= now]
         keep = {sound[at].path for at in kept([each.made_at for each in sound], rule)}
-        decided = [(each, each.manifest is None or each.path in keep) for each in every]
+        decided = [(each, each not in sound or each.path in keep) for each in every]
         for each, is_kept in decided:
             if not is_kept and not dry_run:
                 each.path.unlink(missing_ok=True)
@@ -105,11 +111,11 @@ def check_extracted(folder: Path, manifest: BackupManifest, where: str) -> None:
     if problems:
         raise _refused(where, problems[0])
     with sqlite_files.open_snapshot(database) as snapshot:
-        ids = snapshot.file_ids()
+        files = snapshot.file_ids()
     blobs = {each.name for each in (folder / STATE / BLOBS).glob("*/*")}
-    lost = sorted(ids - blobs - set(manifest.missing))
-    if lost and len(manifest.missing) <= len(lost):
-        raise _refused(where, f"the file {lost[0]} is missing")
+    lost = files - blobs
+    if not manifest.is_missing_known(lost):
+        raise _refused(where, f"the file {min(lost - set(manifest.missing))} is missing")
 
 
 def check_version(manifest: BackupManifest, where: str) -> Sequence[str]:
@@ -128,11 +134,27 @@ def check_version(manifest: BackupManifest, where: str) -> Sequence[str]:
 
 @contextlib.contextmanager
 def _scratch(parent: Path) -> Iterator[Path]:
+    """Yield a new folder, which is removed; so are those of runs that were killed."""
+    for leftover in parent.glob(f"{SCRATCH}*"):
+        with contextlib.suppress(OSError), _locked(leftover):
+            shutil.rmtree(leftover, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=parent))
     try:
-        yield folder
+        with _locked(folder):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder while the process lives; raises OSError if another one has."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _look(path: Path) -> FoundBackup:

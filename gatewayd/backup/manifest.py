@@ -1,10 +1,12 @@
 """What a backup says about itself: the first member of its archive."""
 
 import builtins
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.transfer.row_sums import TableSum
@@ -15,6 +17,15 @@ MANIFEST_BYTES: Final = 1 << 18
 
 MAX_NOTES: Final = 100
 """Number of things that were left out, or are missing, of which a manifest has the names."""
+
+TIME_FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
+_MORE: Final = re.compile(r"and (\d{1,9}) more")
+
+
+def _time(text: str) -> str:
+    datetime.strptime(text, TIME_FORMAT)  # noqa: DTZ007 - it is only checked
+    return text
+
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
@@ -33,14 +44,14 @@ class BackupManifest(BaseModel):
     """The manifest. `created_at` is RFC 3339 in UTC; `bytes` is the size of all members that follow.
 
     `checksums` is the SHA-256 of the last member, which has that of every other one. `left_out` and `missing`
-    have at most MAX_NOTES names.
+    have at most MAX_NOTES names, and then how many more there are.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     format: Annotated[int, Field(ge=1)]
     version: str
-    created_at: str
+    created_at: Annotated[str, AfterValidator(_time)]
     engine: str
     migrations: tuple[str, ...]
     tables: Mapping[str, TableEntry]
@@ -59,6 +70,12 @@ class BackupManifest(BaseModel):
     def sums(self) -> Mapping[str, TableSum]:
         """Return the sums of the tables."""
         return {name: TableSum(table.rows, table.sum) for name, table in self.tables.items()}
+
+    def is_missing_known(self, file_ids: Collection[str]) -> bool:
+        """Return whether files that are missing were so when the backup was made, as far as it has names."""
+        more = _MORE.fullmatch(self.missing[-1]) if len(self.missing) > MAX_NOTES else None
+        unnamed = len(set(file_ids) - set(self.missing))
+        return unnamed <= (int(more[1]) if more else 0)
 
     def encode(self) -> "builtins.bytes":
         """Return the member, MANIFEST_BYTES long."""

@@ -219,6 +219,8 @@ class _StateSwap:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
         shutil.move(self._new / DATABASE, part)
+        # Between file systems the move was a copy.
+        sync_to_disk(part)
         part.rename(path)
         sync_to_disk(path.parent)
 

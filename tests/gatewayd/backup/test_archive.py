@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.backup.archive import BLOCK, MANIFEST, ArchiveReader, ArchiveWriter, can_store, is_member_name
-from gatewayd.backup.manifest import FORMAT, MANIFEST_BYTES, BackupManifest, TableEntry
+from gatewayd.backup.manifest import FORMAT, MANIFEST_BYTES, BackupManifest, TableEntry, decode_manifest
 from gatewayd.errors import ErrorKind, GatewayError
 
 
@@ -173,6 +173,15 @@ def test_what_was_tampered_with_is_refused(name: str, archive: Path, tmp_path: P
     written = {path.name for path in tmp_path.rglob("*") if path.is_file() and path.is_relative_to(target)}
     assert "x" not in written or name == "a member more"
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "moment", ["", "yesterday", "2026-11-24T02:30:00", "2026-13-24T02:30:00Z", "\x1b[2J"]
+)
+def test_a_time_that_is_none_is_damage(moment: str) -> None:
+    data = manifest(1, 1, "0" * 64).model_copy(update={"created_at": moment}).encode()
+    with pytest.raises(GatewayError, match="its manifest is damaged"):
+        decode_manifest(data, "a.tar")
 
 
 def test_a_backup_of_a_later_format_names_its_version() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd import encryption
-from gatewayd.backup import creation
+from gatewayd import encryption, ids
+from gatewayd.backup import creation, inventory, manifest
 from gatewayd.backup.archive import ArchiveReader, ArchiveWriter
 from gatewayd.backup.creation import CreatedBackup, create_backup, exclusive
 from gatewayd.backup.file_links import FileLinks
@@ -206,6 +206,37 @@ def test_bytes_that_were_lost_before_are_named(place: GatewayPlace, tmp_path: Pa
     made = create_backup(place, "", silent)
     assert made.manifest.missing == ("file-cc",)
     verify(made, tmp_path)
+
+
+def test_more_lost_files_than_it_names_are_known_to_it(
+    place: GatewayPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "MAX_NOTES", 1)
+    for number in range(4):
+        add_file(place, f"file-c{number}").unlink()
+    made = create_backup(place, "", silent)
+    assert made.manifest.missing == ("file-c0", "and 3 more")
+    verify(made, tmp_path)
+    assert not made.manifest.is_missing_known([f"file-c{number}" for number in range(5)])
+
+
+def test_a_killed_verification_leaves_no_remains(place: GatewayPlace) -> None:
+    made = create_backup(place, "", silent)
+    (place.data_dir / ".verify-killed").mkdir()
+    with inventory._scratch(place.data_dir) as other:
+        verify(made, place.data_dir)
+        assert list(place.data_dir.glob(".verify-*")) == [other]
+
+
+def test_a_backup_of_a_clock_that_was_ahead_takes_no_place(
+    place: GatewayPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = ids.now()
+    monkeypatch.setattr(ids, "now", lambda: now + 10 * 366 * 86400)
+    create_backup(place, "", silent)
+    monkeypatch.undo()
+    create_backup(place, "", silent)
+    assert all(kept for _, kept in prune_backups(place.backup_dir, RetentionRule(last=1), dry_run=False))
 
 
 def fail_with(code: int) -> Callable[..., bool]:
