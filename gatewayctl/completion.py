@@ -93,6 +93,11 @@ def loggers(client: ControlClient, _: str) -> Rows:
     return ((row.logger,) for row in client.call(routes.LIST_LOG_LEVELS).levels)
 
 
+def limits(client: ControlClient, _: str) -> Rows:
+    """Return the ids of limits."""
+    return ((row.id,) for row in client.call(routes.LIST_LIMITS).limits)
+
+
 def permissions(client: ControlClient, _: str) -> Rows:
     """Return the names of permissions."""
     return ((row.name,) for row in client.call(routes.LIST_PERMISSIONS).permissions)
@@ -145,6 +150,11 @@ def completing(read: Reader) -> Completer:
     return complete
 
 
+def choosing(*words: str) -> Callable[[str], list[str]]:
+    """Return the completer of an option that takes one of a few words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
 def assigned(read: Reader) -> Reader:
     """Return the completer for the names of NAME=VALUE."""
 
@@ -162,6 +172,7 @@ BY_METAVAR: Final[Mapping[str, Reader]] = {
     "GROUP": groups,
     "INVITATION": invitations,
     "KEY": keys,
+    "LIMIT": limits,
     "LOGGER": loggers,
     "MODEL": models,
     "PERMISSION": permissions,

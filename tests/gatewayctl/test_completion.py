@@ -78,10 +78,24 @@ NO_IDS = {
     ("tool-server add", "key_file"),
     ("scim check", "token_file"),
     ("scim check", "ca"),
+    *((f"database {verb}", "config") for verb in ("copy", "migrate", "plan", "rollback", "status")),
+    *((f"backup {verb}", "config") for verb in ("create", "list", "prune", "restore", "verify")),
+    *((f"backup {verb}", "passphrase_file") for verb in ("create", "restore")),
+    ("secret rotate", "config"),
+    ("doctor", "file"),
+    ("audit verify", "checkpoints"),
+    # The daemon lists no backups and no copies of its database: they are work without it.
+    *((f"backup {verb}", "name") for verb in ("restore", "verify")),
+    ("database rollback", "to"),
+    # A provider that answered may be configured no longer.
+    ("usage report", "provider"),
 }
 """Parameters whose word could stand for something that there is, and does not."""
 
-OTHER_WORDS = re.compile(r"DIR|PATH|TEXT|SECONDS|PATTERN|GLOB|SIZE|TIME|JSON|URL|QUESTION|PROMPT|NAME=VALUE")
+OTHER_WORDS = re.compile(
+    r"DIR|PATH|TEXT|SECONDS|PATTERN|GLOB|SIZE|TIME|JSON|URL|QUESTION|PROMPT|NAME=VALUE"
+    r"|NUMBER|N|DAYS?|DURATION|PERCENT|BUDGET"
+)
 
 
 def test_all_that_names_something_is_completed() -> None:

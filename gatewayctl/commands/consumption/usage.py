@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from gatewayctl.command import Noun, Session, add_verb
+from gatewayctl.completion import choosing
 from gatewayctl.prompts import usage as misuse
 from gatewayctl.render import Output, View
 from gatewayctl.wire import routes
@@ -25,18 +26,24 @@ CLEAR_SCREEN: Final = "\x1b[H\x1b[2J"
 
 By = Annotated[
     list[str] | None,
-    typer.Option("--by", metavar="WHAT", help=f"Sum up by {', '.join(DIMENSIONS)}; may be repeated."),
+    typer.Option(
+        "--by",
+        metavar="WHAT",
+        help=f"Sum up by {', '.join(DIMENSIONS)}; may be repeated.",
+        autocompletion=choosing(*DIMENSIONS),
+    ),
 ]
 Since = Annotated[str, typer.Option("--since", metavar="DAY", help="First day (UTC), such as 2026-11-24.")]
 Until = Annotated[str, typer.Option("--until", metavar="DAY", help="Last day (UTC).")]
-OfUser = Annotated[str | None, typer.Option("--user", metavar="USER", help="Only calls of this user.")]
+OfUser = Annotated[str | None, typer.Option("--user", metavar="USER", help="User of the counted calls.")]
 OfGroup = Annotated[
-    str | None, typer.Option("--group", metavar="GROUP", help="Only calls of the present members of a group.")
+    str | None,
+    typer.Option("--group", metavar="GROUP", help="Group whose members are counted."),
 ]
-OfKey = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Only calls with this key (id).")]
-OfModel = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Only calls of this model.")]
+OfKey = Annotated[str | None, typer.Option("--key", metavar="KEY", help="Id of the key of the calls.")]
+OfModel = Annotated[str | None, typer.Option("--model", metavar="MODEL", help="Model of the counted calls.")]
 OfProvider = Annotated[
-    str | None, typer.Option("--provider", metavar="NAME", help="Only calls that this provider answered.")
+    str | None, typer.Option("--provider", metavar="NAME", help="Provider whose answers are counted.")
 ]
 
 
@@ -144,7 +151,13 @@ def export(
     until: Until = "",
     user: OfUser = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="jsonl or csv; with -o json one JSON array.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="jsonl or csv; with -o json one JSON array.",
+            autocompletion=choosing("jsonl", "csv"),
+        ),
     ] = "jsonl",
 ) -> None:
     """Write all rows, one for each day, user, key, model, provider and endpoint."""
@@ -190,7 +203,13 @@ def register(app: typer.Typer) -> None:
 def top(
     session: Session,
     by: Annotated[
-        str, typer.Option("--by", metavar="WHAT", help=f"Show lines by {', '.join(LOAD_DIMENSIONS)}.")
+        str,
+        typer.Option(
+            "--by",
+            metavar="WHAT",
+            help=f"Show lines by {', '.join(LOAD_DIMENSIONS)}.",
+            autocompletion=choosing(*LOAD_DIMENSIONS),
+        ),
     ] = "model",
     once: Annotated[bool, typer.Option("--once", help="Show the present state once.")] = False,
 ) -> None:

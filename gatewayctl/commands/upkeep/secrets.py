@@ -26,7 +26,11 @@ def rotate(
     overlap_days: Annotated[
         int,
         typer.Option(
-            "--overlap-days", min=0, max=366, metavar="DAYS", help="How long present sessions stay valid."
+            "--overlap-days",
+            min=0,
+            max=366,
+            metavar="DAYS",
+            help="Days that present sessions stay valid.",
         ),
     ] = 30,
     yes: Yes = False,

@@ -174,7 +174,7 @@ def test_an_uninstallation_leaves_configuration_and_state(machine: Machine) -> N
     assert machine.files() == {str(CONFIGURATION)}
     assert machine.ran == [
         "systemctl disable --now gatewayd.socket gatewayd-control.socket gatewayd.service",
-        "systemctl stop gatewayd-ingest@*.timer gatewayd-ingest@*.service",
+        "systemctl stop gatewayd-ingest@*.timer gatewayd-ingest@*.service gatewayd-backup.service",
         "systemctl daemon-reload",
     ]
     assert made["/etc/gatewayd"] == made["/var/lib/gatewayd"] == "kept"

@@ -10,6 +10,7 @@ from gatewayd.dialects.providers.message_request import (
     MAX_CACHE_BLOCKS,
     adapt_message_request,
     capabilities_of,
+    limit_cache,
 )
 from gatewayd.dialects.providers.rules import NO_RULES
 from gatewayd.dialects.providers.table import find_message_rules
@@ -166,6 +167,7 @@ def test_only_the_last_marks_of_the_cache_stay() -> None:
     request = to_request(body, capabilities_of(rules))
     warnings: list[str] = []
     adapt_message_request(request, rules, warnings)
+    limit_cache(request, warnings)
     assert str(request).count("cache_control") == MAX_CACHE_BLOCKS
     assert "cache_control" not in str(request["tools"]) + str(request["system"])
     assert str(body).count("cache_control") == 6

@@ -23,7 +23,8 @@ async def test_whole_and_streamed(control: Control) -> None:
     )
     assert [event["choices"][0]["delta"]["content"] for event in events] == ["hel", "lo"]
     asked = control.source.asked[-1]
-    assert set(asked) == {"model", "messages", "stream"}
+    assert set(asked) == {"model", "messages", "stream", "stream_options"}
+    assert asked["stream_options"] == {"include_usage": True}
     assert (asked["model"], asked["stream"]) == ("up-alpha", True)
     context = control.source.contexts[-1]
     assert context.user_id.startswith("control:")
