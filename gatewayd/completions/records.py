@@ -113,4 +113,4 @@ def _frames(events: Iterable[bytes]) -> bytes:
 
 
 def _data(raw: bytes) -> list[bytes]:
-    return [frame[5:] for frame in raw.split(b"\n\n") if frame.startswith(b"data:")]
+    return [frame[5:].removeprefix(b" ") for frame in raw.split(b"\n\n") if frame.startswith(b"data:")]

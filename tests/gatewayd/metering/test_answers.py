@@ -3,7 +3,7 @@
 import sys
 
 from gatewayd.completions.records import CompletionChunk
-from gatewayd.metering.answers import MeteredChunks
+from gatewayd.metering.answers import MeteredChunks, without_usage_event
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, TokenUsage
 from tests.fakes.providers.models import make_actor
@@ -39,3 +39,12 @@ async def test_a_provider_may_tell_its_usage_without_end() -> None:
     assert [chunk async for chunk in chunks] == [text]
     assert call.outcome is CallOutcome.ANSWERED
     assert call.usage == TokenUsage(prompt=7, completion=count - 1)
+
+
+def test_events_beside_the_usage_stay_byte_for_byte() -> None:
+    text = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
+    shown = without_usage_event(CompletionChunk(raw=text + usage))
+    assert shown is not None
+    assert shown.raw == text
+    assert without_usage_event(CompletionChunk(raw=usage)) is None
