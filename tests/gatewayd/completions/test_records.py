@@ -33,4 +33,4 @@ def test_a_chunk_of_data_holds_the_events_that_the_data_say() -> None:
     chunk = CompletionChunk.of_data([b'{"a":1}', b' {"a":2}'])
     assert chunk.raw == b'data: {"a":1}\n\ndata:  {"a":2}\n\n'
     assert chunk.events == [{"a": 1}, {"a": 2}]
-    assert CompletionChunk(events=[{"a": 1}]).data == [b' {"a":1}']
+    assert CompletionChunk(events=[{"a": 1}]).data == [b'{"a":1}']
