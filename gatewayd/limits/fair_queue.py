@@ -179,6 +179,8 @@ class FairQueue:
         self._heap = [item for item in self._heap if item[2] is not turn]
         heapq.heapify(self._heap)
         self._waiting -= 1
+        # A call that came while this one still counted as waiting did not take the free place.
+        self._give()
         self._tell()
 
     def _note(self, flow: str, start: float, weight: float) -> None:

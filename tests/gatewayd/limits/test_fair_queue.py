@@ -146,3 +146,19 @@ async def test_flows_are_forgotten() -> None:
     for number in range(3000):
         queue.leave(await queue.enter(f"f{number}"))
     assert len(queue._finish) <= 1001
+
+
+async def test_a_call_that_comes_after_a_cancelled_one_gets_the_free_place() -> None:
+    queue = FairQueue("m", QueueRules(1))
+    held = await queue.enter("a")
+    gone = wait(queue, "b")
+    await turns()
+    # The late call enters after the place became free, and before the cancelled call has left the queue.
+    late = wait(queue, "c")
+    gone.cancel()
+    queue.leave(held)
+    await turns()
+    newcomer = wait(queue, "d")
+    queue.leave(await asyncio.wait_for(late, 0.1))
+    queue.leave(await asyncio.wait_for(newcomer, 0.1))
+    assert (queue.taken, queue.waiting) == (0, 0)
