@@ -120,7 +120,6 @@ class RunExecutor:
         answer = await self._services.pipeline.run(context.request, context.actor)
         completion = answer.completion
         if completion is None:
-            await self._emit_sources(answer.sources)
             await self._read(answer)
         else:
             # The completion holds the sources of the pipeline as well.
@@ -139,13 +138,14 @@ class RunExecutor:
         await self._emit_done()
 
     async def _read(self, answer: ChatAnswer) -> None:
-        """Read the chunks of a streamed answer."""
+        """Read the chunks of a streamed answer, after its sources; whatever fails, its source is closed."""
         if answer.chunks is None:
             raise RuntimeError("an answer has a completion or chunks")
-        if self._subscriber is not None:
-            self._subscriber.begin(answer)
         async with AsyncExitStack() as stack:
             chunks = await stack.enter_async_context(aclosing(answer.chunks))
+            await self._emit_sources(answer.sources)
+            if self._subscriber is not None:
+                self._subscriber.begin(answer)
             tasks = self._services.tasks
             fields = self._context.target.log_fields
             emitter = Debouncer(tasks, self._emit_content, self._emit_interval, fields)

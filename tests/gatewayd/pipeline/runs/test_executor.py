@@ -3,16 +3,20 @@
 import asyncio
 import logging
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gatewayd import deferred_writes
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.chats.edits import EditedMessages
 from gatewayd.chats.records import MessageChange, MessageState
 from gatewayd.chats.run_writer import RunMessageWriter
+from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.records import ToolStep
+from gatewayd.events.records import EventTarget
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest, ToolStep
 from gatewayd.pipeline.runs import executor
 from gatewayd.pipeline.runs.executor import ANSWER_FAILED, GATEWAY_STOPPED
 from gatewayd.pipeline.runs.interfaces import RunOptions
@@ -464,3 +468,38 @@ async def test_sources_and_progress_wait_for_the_database_in_their_order() -> No
         world.state.outage = None
         await asyncio.wait_for(world.ended(), 5)
         assert (world.message().content, world.message().items["sources"]) == ("said", world.pipeline.sources)
+
+
+class UnreadChunks:
+    """An answer that nobody has read yet."""
+
+    is_closed = False
+
+    async def __anext__(self) -> CompletionChunk:
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+async def test_a_stop_before_the_first_read_closes_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_world() as world:
+        chunks, is_telling = UnreadChunks(), asyncio.Event()
+        answer = ChatAnswer(chunks=cast(ChunkStream, chunks), sources=[{"source": {"name": "book"}}])
+        emit = world.events.emit
+
+        async def run(request: ChatRequest, actor: Actor) -> ChatAnswer:
+            return answer
+
+        async def slow(target: EventTarget, event: dict[str, Any]) -> bool:
+            if "sources" in event.get("data", {}):
+                is_telling.set()
+                await asyncio.Event().wait()
+            return await emit(target, event)
+
+        monkeypatch.setattr(world.pipeline, "run", run)
+        monkeypatch.setattr(world.events, "emit", slow)
+        started = await world.runs.start(asking(), OWNER)
+        await asyncio.wait_for(is_telling.wait(), 5)
+        assert await world.tasks.stop(started.task_ids[0])
+        assert chunks.is_closed
