@@ -27,9 +27,14 @@ MAX_WAITING_CALLS: Final = 10_000
 MAX_OPEN_SETTLEMENTS: Final = 100_000
 """Maximum number of settlements that wait for the database; the reservations of further ones stay charged."""
 
+RETRY_SECONDS: Final = 2
+"""Wait that a refusal names if the database tells none."""
+
 FIRST_PAUSE_SECONDS: Final = 0.1
 MAX_PAUSE_SECONDS: Final = 5.0
 """Pause after a failed transaction that had settlements only; each failure doubles it."""
+
+ENDED: Final = "the writer of budgets has ended"
 
 Warn = Callable[[BudgetDemand], None]
 
@@ -57,6 +62,7 @@ class BudgetLedger:
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._has_ended = False
 
     async def reserve(self, reservation: BudgetReservation) -> BudgetRefusal | None:
         """Return None once the reservation is stored, or why it is refused.
@@ -67,6 +73,8 @@ class BudgetLedger:
             raise GatewayError(
                 ErrorKind.UNAVAILABLE, "cannot reserve a budget: too many calls wait for it", retry_after=1
             )
+        if self._has_ended:
+            raise _refused(ENDED)
         waiting = _Waiting(reservation, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake()
@@ -87,15 +95,20 @@ class BudgetLedger:
         self._wake()
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write until cancelled; nobody waits for a writer that has ended."""
         pause = FIRST_PAUSE_SECONDS
-        while True:
-            await self._work.wait()
-            if await self._write():
-                pause = FIRST_PAUSE_SECONDS
-                continue
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, MAX_PAUSE_SECONDS)
+        try:
+            while True:
+                await self._work.wait()
+                if await self._write():
+                    pause = FIRST_PAUSE_SECONDS
+                    continue
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MAX_PAUSE_SECONDS)
+        finally:
+            self._has_ended = True
+            waiting, self._waiting = self._waiting, []
+            self._fail(waiting, ENDED)
 
     async def flush(self, seconds: float) -> bool:
         """Wait until everything is stored, `seconds` at most; return whether it is."""
@@ -117,10 +130,17 @@ class BudgetLedger:
         settlements = self._settlements[:MAX_BATCH_CALLS]
         # A caller that went away reserves nothing.
         waiting = [each for each in waiting if not each.result.done()]
+        reason, retry_after = ENDED, None
+        report: LedgerReport | None = None
         try:
             report = await self._store.apply([each.reservation for each in waiting], settlements)
         except GatewayError as error:
-            self._fail(waiting, error)
+            log.warning("cannot store reservations of budgets: %s", error.full_message)
+            reason, retry_after = error.message, error.retry_after
+        finally:
+            if report is None:
+                self._fail(waiting, reason, retry_after)
+        if report is None:
             return False
         # Only this method removes settlements, and new ones are added at the end.
         del self._settlements[: len(settlements)]
@@ -133,19 +153,12 @@ class BudgetLedger:
         self._work.clear()
         self._idle.set()
 
-    def _fail(self, waiting: Sequence[_Waiting], error: GatewayError) -> None:
-        log.warning("cannot store reservations of budgets: %s", error.full_message)
+    def _fail(self, waiting: Sequence[_Waiting], reason: str, retry_after: int | None = None) -> None:
         for each in waiting:
             # Whether the transaction was stored is unknown: nothing is charged for a call that is not made.
             self.settle(_void(each.reservation))
             if not each.result.done():
-                each.result.set_exception(
-                    GatewayError(
-                        ErrorKind.UNAVAILABLE,
-                        f"cannot reserve a budget: {error.message}",
-                        retry_after=error.retry_after or 2,
-                    )
-                )
+                each.result.set_exception(_refused(reason, retry_after))
 
     def _answer(self, waiting: Sequence[_Waiting], report: LedgerReport) -> None:
         for each in waiting:
@@ -156,6 +169,12 @@ class BudgetLedger:
                 self.settle(_void(each.reservation))
         for demand in report.warned:
             self._warn(demand)
+
+
+def _refused(reason: str, retry_after: int | None = None) -> GatewayError:
+    return GatewayError(
+        ErrorKind.UNAVAILABLE, f"cannot reserve a budget: {reason}", retry_after=retry_after or RETRY_SECONDS
+    )
 
 
 def _is_granted(result: asyncio.Future[BudgetRefusal | None]) -> bool:

@@ -164,3 +164,19 @@ async def test_what_cannot_be_stored_at_the_end_stays_charged(
     ledger.settle(BudgetSettlement(held, (7,)))
     assert not await ledger.flush(0.01)
     assert (store.used[DAY], set(store.open)) == (10, {"c1"})
+
+
+async def test_nobody_waits_for_a_writer_that_has_failed() -> None:
+    class BrokenBudgets(MemoryBudgets):
+        async def apply(
+            self, reservations: Sequence[BudgetReservation], settlements: Sequence[BudgetSettlement]
+        ) -> LedgerReport:
+            raise RuntimeError("a fault of ours")
+
+    tasks, ledger = TaskRegistry(), BudgetLedger(BrokenBudgets())
+    tasks.spawn("ledger", ledger.run())
+    for name in ("asked before its end", "asked afterwards"):
+        with pytest.raises(GatewayError, match="the writer of budgets has ended") as refused:
+            await asyncio.wait_for(ledger.reserve(reservation(name, 10)), 1)
+        assert (refused.value.kind, refused.value.retry_after) == (ErrorKind.UNAVAILABLE, 2)
+    await tasks.close()
