@@ -57,13 +57,16 @@ class MemoryRates:
     async def take(self, pots: Sequence[RatePot], tokens: int) -> MemoryTicket | RateRefusal:
         """Take from each pot, or nothing from any."""
         now = self._clock()
+        if len(self._states) >= self._sweep_at:
+            # Before the first pot is made: a new one is unused too.
+            self._sweep(now)
         states = self._states
         found = []
         worst: RateRefusal | None = None
         for pot in pots:
             state = states.get(pot.id)
             if state is None:
-                state = self._make(pot.id, now)
+                state = states[pot.id] = PotState()
             found.append(state)
             refusal = _refusal(pot, state, tokens, now)
             if refusal is not None and (worst is None or refusal.seconds > worst.seconds):
@@ -122,12 +125,9 @@ class MemoryRates:
             if is_undone and request_slot is not None:
                 state.requests.correct(now, request_slot, -1)
 
-    def _make(self, pot_id: str, now: float) -> PotState:
-        if len(self._states) >= self._sweep_at:
-            self._states = {key: state for key, state in self._states.items() if not state.is_idle(now)}
-            self._sweep_at = max(IDLE_POTS, 2 * len(self._states))
-        state = self._states[pot_id] = PotState()
-        return state
+    def _sweep(self, now: float) -> None:
+        self._states = {key: state for key, state in self._states.items() if not state.is_idle(now)}
+        self._sweep_at = max(IDLE_POTS, 2 * len(self._states))
 
 
 def _refusal(pot: RatePot, state: PotState, tokens: int, now: float) -> RateRefusal | None:

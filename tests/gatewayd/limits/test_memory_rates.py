@@ -147,3 +147,12 @@ async def test_memory_is_bounded() -> None:
         store.give_back(taken, 2)
     # The pots of a minute are 600; unused ones go whenever their number has doubled.
     assert len(store) <= 2 * IDLE_POTS
+
+
+async def test_a_new_pot_is_not_removed_as_unused_by_the_next_one() -> None:
+    store = MemoryRates(lambda: 1000.0)
+    for number in range(IDLE_POTS - 1):
+        await store.take([pot(f"p{number}", parallel=1)], 0)
+    both = [pot("first", parallel=1), pot("second", parallel=1)]
+    await store.take(both, 0)
+    assert [store.use(each).parallel for each in both] == [1, 1]
