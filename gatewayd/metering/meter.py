@@ -116,14 +116,14 @@ class CallMeter:
             observer.first(call)
 
     def finish(self, call: MeteredCall, outcome: CallOutcome, usage: TokenUsage | None = None) -> None:
-        """End a call; `usage` is what the provider told, None makes it estimated by what came."""
+        """End a call; `usage` is what the provider told, None or zeros make it estimated by what came."""
         if call.ended_at:
             return
         call.ended_at = time.monotonic()
         call.outcome = outcome
         if call.holds_calls:
             usage = NO_USAGE
-        elif usage is None:
+        elif usage is None or not usage.total:
             usage = estimate_end(call)
             call.is_estimated = usage.total > 0
         call.usage = usage

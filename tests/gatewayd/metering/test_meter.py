@@ -199,3 +199,11 @@ async def test_a_reply_ends_its_call_with_its_usage() -> None:
     assert b"".join([read async for read in reply]).startswith(b'{"usage"')
     await reply.aclose()
     assert (call.outcome, call.usage, call.is_estimated) == (CallOutcome.ANSWERED, TokenUsage(2), False)
+
+
+async def test_zeros_are_no_usage() -> None:
+    meter = CallMeter()
+    call = begun(meter)
+    call.attempts, call.characters = 1, 8
+    meter.finish(call, CallOutcome.ANSWERED, TokenUsage())
+    assert (call.usage, call.is_estimated) == (TokenUsage(prompt=11, completion=2), True)
