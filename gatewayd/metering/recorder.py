@@ -18,6 +18,8 @@ FLUSH_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
 """Pause after a write that failed."""
 
+DAY_SECONDS: Final = 86_400
+
 MAX_PENDING_ROWS: Final = 50_000
 """Maximum number of rows that wait for the database; further ones are summed up by day and user."""
 
@@ -52,7 +54,7 @@ class UsageRecorder:
     def finished(self, call: MeteredCall) -> None:
         """Add a call to the sums of its row, by the day of its end."""
         now = self._clock()
-        if now >= self._day_ends:
+        if not self._day_ends - DAY_SECONDS <= now < self._day_ends:
             self._begin_day(now)
         key = (self._day, call.user_id, call.key_id, call.model, call.source, call.endpoint)
         # A key is equal to the tuple of its values.
@@ -124,4 +126,4 @@ class UsageRecorder:
 
     def _begin_day(self, now: int) -> None:
         self._day = time.strftime("%Y-%m-%d", time.gmtime(now))
-        self._day_ends = (now // 86_400 + 1) * 86_400
+        self._day_ends = (now // DAY_SECONDS + 1) * DAY_SECONDS

@@ -123,3 +123,14 @@ async def test_sums_wait_while_the_database_is_out_of_reach(monkeypatch: pytest.
     assert OTHER_MODEL in {key.model for key in store.rows}
     first = store.rows[UsageKey("2025-11-25", "u", "", "m", "p", "chat")]
     assert (first.failures, first.unpriced, first.estimated) == (1, 1, 0)
+
+
+async def test_calls_belong_to_the_day_of_a_clock_that_was_set_back() -> None:
+    now, store = 1_764_028_800, FlakyStore()
+    recorder = UsageRecorder(store, lambda: now)
+    meter = CallMeter([recorder])
+    end_call(meter)
+    now -= 1
+    end_call(meter)
+    await recorder.flush()
+    assert {key.day: sums.requests for key, sums in store.rows.items()} == {"2025-11-25": 1, "2025-11-24": 1}
