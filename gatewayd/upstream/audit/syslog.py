@@ -52,8 +52,9 @@ class SyslogReceiver:
                     await self._send_datagrams(rows)
                 else:
                     await self._send_stream(rows)
-        except (OSError, TimeoutError) as error:
-            await self.close()
+        except (OSError, TimeoutError, UnicodeError) as error:
+            # A name with a label that is too long is no OSError.
+            await self._drop()
             reason = str(error) or "it did not answer in time"
             raise GatewayError(
                 ErrorKind.UNAVAILABLE, f"cannot send to the syslog server {self._address}: {reason}"
@@ -67,6 +68,12 @@ class SyslogReceiver:
         if self._stream is not None:
             self._stream[1].close()
             self._stream = None
+
+    async def _drop(self) -> None:
+        """Close the connection without what waits in it, which a server that does not read keeps for ever."""
+        if self._stream is not None:
+            self._stream[1].transport.abort()
+        await self.close()
 
     async def _send_datagrams(self, rows: Sequence[AuditRow]) -> None:
         if self._datagrams is None:

@@ -8,6 +8,7 @@ import re
 import socket
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -16,6 +17,7 @@ from aiohttp.test_utils import TestServer
 from gatewayd.audit.chain import seal
 from gatewayd.audit.records import GATEWAY_ACTOR, AuditEntry, AuditResult, ChainHead
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.upstream.audit import syslog
 from gatewayd.upstream.audit.syslog import SyslogAddress, SyslogReceiver, message_of
 from gatewayd.upstream.audit.webhook import WebhookReceiver
 
@@ -78,6 +80,34 @@ async def test_an_absent_server_is_unavailable(tmp_path: Path, scheme: str) -> N
     with pytest.raises(GatewayError, match="cannot send to the syslog server") as refused:
         await SyslogReceiver(address, "box", 7).send(ROWS)
     assert refused.value.kind is ErrorKind.UNAVAILABLE
+
+
+@pytest.mark.parametrize("scheme", ["udp", "tcp", "tls"])
+async def test_a_name_that_no_host_can_have_is_unavailable(scheme: str) -> None:
+    receiver = SyslogReceiver(SyslogAddress(scheme, f"{'a' * 64}.example", 1), "box", 7)
+    with pytest.raises(GatewayError, match="cannot send to the syslog server"):
+        await receiver.send(ROWS)
+
+
+async def test_a_server_that_does_not_read_keeps_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(syslog, "SEND_SECONDS", 0.05)
+    opened: list[asyncio.StreamWriter] = []
+    connect = asyncio.open_connection
+
+    async def record(*args: Any, **options: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        found = await connect(*args, **options)
+        opened.append(found[1])
+        return found
+
+    monkeypatch.setattr(asyncio, "open_connection", record)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        receiver = SyslogReceiver(SyslogAddress("tcp", *server.getsockname()), "box", 7)
+        with pytest.raises(GatewayError, match="it did not answer in time"):
+            for _ in range(1000):
+                await receiver.send(ROWS * 1000)
+        [writer] = opened
+        assert writer.transport.get_write_buffer_size() == 0
+        await asyncio.sleep(0)
 
 
 async def test_a_webhook_gets_signed_rows() -> None:
