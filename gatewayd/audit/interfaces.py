@@ -33,7 +33,10 @@ class AuditStore(Protocol):
         ...
 
     async def last_before(self, at: int) -> ChainHead | None:
-        """Return the place of the last row from before a time in epoch microseconds, None without one."""
+        """Return the place of the last of the first rows that are older than a time in epoch microseconds.
+
+        A row that a clock set back made old, after a row that is not old, does not count. None without one.
+        """
         ...
 
     async def prune(self, place: ChainHead) -> int:

@@ -8,6 +8,7 @@ import orjson
 
 from gatewayd.audit.records import AuditQuery, AuditRow, ChainHead
 from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.fields import MAX_WHOLE
 from gatewayd.storage.engine.statements import SqlStatement, contains_pattern
 from gatewayd.storage.engine.upserts import insert_rows
 from gatewayd.storage.tables.audit import AuditBaseRow, AuditLogRow
@@ -74,11 +75,12 @@ class TortoiseAuditLog:
             after = page[-1].sequence
 
     async def last_before(self, at: int) -> ChainHead | None:
-        """Return the place of the last row from before a time."""
+        """Return the place of the last row before the first one that is not older than a time."""
         statement = SqlStatement(AuditLogRow._meta.db)
+        first = f"SELECT MIN(sequence) FROM audit_log WHERE at >= {statement.bind(at)}"  # noqa: S608
         with translate_errors("read the audit log"):
             found = await statement.run(
-                f"SELECT sequence, hash FROM audit_log WHERE at < {statement.bind(at)}"  # noqa: S608
+                f"SELECT sequence, hash FROM audit_log WHERE sequence < COALESCE(({first}), {MAX_WHOLE})"  # noqa: S608
                 " ORDER BY sequence DESC LIMIT 1"
             )
         return ChainHead(found[0]["sequence"], found[0]["hash"]) if found else None

@@ -1,6 +1,7 @@
 """The audit log in memory, which can fail as a database does."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import takewhile
 
 from gatewayd.audit.records import AuditQuery, AuditRow, ChainHead
 from gatewayd.errors import ErrorKind, GatewayError
@@ -46,7 +47,7 @@ class MemoryAuditLog:
             yield row
 
     async def last_before(self, at: int) -> ChainHead | None:
-        found = [row for row in self.kept if row.at < at]
+        found = list(takewhile(lambda row: row.at < at, self.kept))
         return found[-1].place if found else None
 
     async def prune(self, place: ChainHead) -> int:

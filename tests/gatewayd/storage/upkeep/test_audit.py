@@ -125,6 +125,16 @@ async def test_the_retention_removes_the_first_rows_and_the_rest_stays_verifiabl
     assert (await verify(store)).problems == ()
 
 
+async def test_a_row_of_a_clock_that_was_set_back_removes_no_row_before_it(database: Database) -> None:
+    store = await filled(database, 4)
+    await store.append(lambda head: seal([(0, AuditEntry("clock set back", ROOT))], head))
+    place = await store.last_before(3)
+    assert place is not None
+    assert (place.sequence, await store.last_before(1)) == (2, None)
+    everything = await store.last_before(100)
+    assert everything == await store.head()
+
+
 async def test_tampering_without_triggers_is_found(database: Database) -> None:
     """Someone with the rights of the owner drops the triggers first."""
     store = await filled(database)
