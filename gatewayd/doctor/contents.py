@@ -12,10 +12,12 @@ SCHEMA_MENDS: Final = {
     "schema_broken": ("schema-broken", "gatewayctl backup list"),
 }
 
+MEBIBYTE: Final = 1 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class StoredLimit:
-    """A setting with its value (0 for no limit), and the largest stored thing that it limits."""
+    """A setting with its value (0 for no limit), and the largest stored thing that it limits, in bytes."""
 
     setting: str
     value: int
@@ -54,11 +56,11 @@ def check_limits(limits: Sequence[StoredLimit]) -> Iterator[DoctorFinding]:
     """Compare limits with what is stored: a larger thing could not be stored again, after a restore."""
     for limit in limits:
         if 0 < limit.value < limit.largest:
-            name = limit.setting.upper()
+            name, needed = limit.setting.upper(), -(-limit.largest // MEBIBYTE)
             yield DoctorFinding(
                 "limit-small",
-                f"{limit.setting} is {limit.value}, and {limit.noun} has {limit.largest}",
-                f"systemctl edit gatewayd  # Environment={name}={limit.largest}",
+                f"{limit.setting} is {limit.value} bytes, and {limit.noun} has {limit.largest}",
+                f"systemctl edit gatewayd  # Environment={name}={needed}MiB",
             )
 
 

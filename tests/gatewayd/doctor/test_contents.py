@@ -7,7 +7,7 @@ import pytest
 from gatewayd.doctor import contents
 from gatewayd.doctor.findings import DoctorFinding
 
-LIMIT = contents.StoredLimit("rag_file_max_size", 100, 200, "a stored file")
+LIMIT = contents.StoredLimit("rag_file_max_size", 5 << 20, (9 << 20) + 1, "a stored file")
 SOURCE = {"name": "openai", "models": 0, "problem": "cannot reach it"}
 
 
@@ -25,7 +25,7 @@ def garbage(kind: str, count: int = 1) -> Iterable[DoctorFinding]:
         (
             contents.check_limits([LIMIT]),
             "limit-small",
-            "systemctl edit gatewayd  # Environment=RAG_FILE_MAX_SIZE=200",
+            "systemctl edit gatewayd  # Environment=RAG_FILE_MAX_SIZE=10MiB",
         ),
         (garbage("orphaned files"), "files-orphaned", "gatewayctl gc"),
         (garbage("abandoned uploads"), "uploads-abandoned", "gatewayctl gc"),
