@@ -88,13 +88,13 @@ class AuditLogKeeper:
         trail: AuditTrail,
         file: CheckpointFile,
         retention: AuditRetention,
-        clock: Callable[[], int] = ids.now_us,
+        clock: Callable[[], int] | None = None,
     ) -> None:
         self._store = store
         self._trail = trail
         self._file = file
         self.retention = retention
-        self._clock = clock
+        self._clock = clock or _deletion_clock()
         self._marked: ChainHead | None = None
 
     async def mark(self) -> None:
@@ -152,6 +152,12 @@ class AuditLogKeeper:
 def find_checkpoints(lines: Iterable[str]) -> Mapping[int, str]:
     """Return the checkpoints in lines of a log, hashes by sequence number."""
     return {int(found[1]): found[2] for line in lines if (found := CHECKPOINT.search(line))}
+
+
+def _deletion_clock() -> Callable[[], int]:
+    """Return a clock in epoch microseconds that does not follow a wall clock that is set forward."""
+    seconds = ids.retention_clock()
+    return lambda: seconds() * 1_000_000
 
 
 def _open_private(path: Path, flag: int) -> TextIO:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd import ids
 from gatewayd.audit.log_keeper import (
     DAY_US,
     AuditLogKeeper,
@@ -83,6 +85,20 @@ async def test_a_start_after_a_cut_end_records_it(site: LogSite) -> None:
     await site.trail.drain(1)
     assert [row.action for row in site.store.kept] == ["a0", "a1", "a2", "audit log shortened"]
     assert site.store.kept[-1].detail == "a checkpoint names row 5, and the rows end with 3"
+
+
+async def test_a_clock_that_is_set_forward_removes_nothing(
+    site: LogSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.now = ids.now_us()
+    site.trail.record(AuditEntry("today", GATEWAY_ACTOR))
+    await site.trail.drain(1)
+    keeper = AuditLogKeeper(site.store, site.trail, site.file, AuditRetention(2))
+    later = time.time() + 1000 * 86_400
+    monkeypatch.setattr(time, "time", lambda: later)
+    monkeypatch.setattr(time, "time_ns", lambda: int(later * 10**9))
+    await keeper.prune()
+    assert [row.action for row in site.store.kept] == ["today"]
 
 
 async def test_the_retention_says_what_it_removed(site: LogSite) -> None:
