@@ -13,11 +13,14 @@ class TortoiseContents:
         return await self._number(f"SELECT MAX(size) AS found FROM files WHERE status <> '{REMOVED}'")  # noqa: S608
 
     async def newest(self) -> int:
-        """Return the newest time of a change of an account, file or chat in epoch seconds, 0 without one."""
+        """Return the newest time of a change of an account or file in epoch seconds, 0 without one.
+
+        Whoever imports a chat chooses its times, so that they do not count.
+        """
         return max(
             [
                 await self._number(f"SELECT MAX(updated_at) AS found FROM {table}")  # noqa: S608 - constants
-                for table in ("users", "files", "chats")
+                for table in ("users", "files")
             ]
         )
 
