@@ -36,6 +36,7 @@ class SeatedConnection(DrainingConnection):
     _payload: StreamReader | None = None
     _written = 0
     _hold: RequestHold | None = None
+    _peer_name: str | tuple[str, int, int, int] | tuple[str, int] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a place in the budget."""
@@ -43,8 +44,14 @@ class SeatedConnection(DrainingConnection):
         self._wire = cast(asyncio.Transport, transport)
         # A peer that left at once has no address either, whatever it used.
         self.uses_unix_socket = transport.get_extra_info("socket").family is socket.AF_UNIX
+        self._peer_name = "" if self.uses_unix_socket else transport.get_extra_info("peername")
         if not self.room.enter(self):
             self.force_close()
+
+    @property
+    def peername(self) -> str | tuple[str, int, int, int] | tuple[str, int] | None:
+        """The address of the other end, "" for a unix socket, whose peer may have a name like an address."""
+        return self._peer_name
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Release the place and the request."""

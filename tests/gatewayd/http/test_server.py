@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.server."""
 
+import asyncio
 import errno
 import grp
 import os
@@ -65,6 +66,29 @@ async def test_unix_socket_is_private_and_replaces_a_stale_one(server: HttpServe
     await other.open()
     await other.listen_unix(path, "")
     await other.close()
+
+
+async def test_the_peer_of_a_unix_socket_has_no_address_even_if_its_name_looks_like_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def tell(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=f"remote={request.remote!r}")
+
+    app = web.Application()
+    app.router.add_get("/", tell)
+    server = HttpServer(app)
+    await server.open()
+    path = await server.listen_unix(tmp_path / "http.sock", "")
+    monkeypatch.chdir(tmp_path)
+    client = socket.socket(socket.AF_UNIX)
+    client.bind("127.0.0.1")
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, path)
+    reader, writer = await asyncio.open_unix_connection(sock=client)
+    writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    assert (await asyncio.wait_for(reader.read(), 5)).endswith(b"remote=''")
+    writer.close()
+    await server.close()
 
 
 async def test_unix_socket_is_opened_to_the_group(server: HttpServer, tmp_path: Path) -> None:
