@@ -16,6 +16,8 @@ MAX_QUEUED_ROWS: Final = 10_000
 """Rows that wait for a receiver; the oldest ones are left out when more come."""
 
 BATCH_ROWS: Final = 100
+"""Maximum number of rows that are sent at once."""
+
 FIRST_PAUSE_SECONDS: Final = 1.0
 MAX_PAUSE_SECONDS: Final = 60.0
 
@@ -40,24 +42,24 @@ class AuditForwarder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Send for ever; a failed batch is repeated."""
-        failures = 0
+        """Send for ever; a failed batch is repeated, in halves: its receiver may take fewer bytes at once."""
+        failures, size = 0, BATCH_ROWS
         while True:
             if not self._queue:
                 self._wake.clear()
                 await self._wake.wait()
-            batch = [self._queue[place] for place in range(min(BATCH_ROWS, len(self._queue)))]
+            batch = [self._queue[place] for place in range(min(size, len(self._queue)))]
             try:
                 await self._receiver.send(batch)
             except GatewayError as error:
                 if not failures:
                     log.warning("rows of the audit log wait for their receiver: %s", error.full_message)
-                failures += 1
+                failures, size = failures + 1, max(1, size // 2)
                 await asyncio.sleep(min(MAX_PAUSE_SECONDS, self._first_pause * 2 ** min(failures - 1, 10)))
                 continue
             if failures:
                 log.info("the receiver of the audit log takes rows again")
-            failures = 0
+            failures, size = 0, min(BATCH_ROWS, size + 1)
             self._remove(batch)
 
     def _remove(self, batch: Sequence[AuditRow]) -> None:

@@ -17,14 +17,14 @@ ROWS = seal([(at, AuditEntry(f"a{at}", GATEWAY_ACTOR)) for at in range(1, 251)],
 
 
 class ListReceiver:
-    """Takes rows, or fails a number of times first."""
+    """Takes rows, at most so many at once, or fails a number of times first."""
 
-    def __init__(self, failures: int = 0) -> None:
-        self.failures, self.taken = failures, []  # type: ignore[var-annotated]
+    def __init__(self, failures: int = 0, most: int = 1000) -> None:
+        self.failures, self.most, self.taken = failures, most, []  # type: ignore[var-annotated]
 
     async def send(self, rows: Sequence[AuditRow]) -> None:
-        if self.failures:
-            self.failures -= 1
+        if self.failures or len(rows) > self.most:
+            self.failures = max(0, self.failures - 1)
             raise GatewayError(ErrorKind.UNAVAILABLE, "cannot send")
         self.taken.append([row.sequence for row in rows])
 
@@ -46,11 +46,18 @@ async def forwarded(receiver: ListReceiver, rows: Sequence[AuditRow]) -> list[in
     return [number for batch in receiver.taken for number in batch]
 
 
-@pytest.mark.parametrize("failures", [0, 3])
-async def test_rows_are_sent_in_order_until_they_are_taken(failures: int) -> None:
+@pytest.mark.parametrize(
+    ("failures", "sizes"), [(0, [100, 100, 50]), (1, [50, 51, 52, 53, 44]), (3, [*range(12, 25), 16])]
+)
+async def test_rows_are_sent_in_order_until_they_are_taken(failures: int, sizes: list[int]) -> None:
     receiver = ListReceiver(failures)
     assert await forwarded(receiver, ROWS) == list(range(1, 251))
-    assert [len(batch) for batch in receiver.taken] == [100, 100, 50]
+    assert [len(batch) for batch in receiver.taken] == sizes
+
+
+async def test_a_receiver_that_takes_few_bytes_at_once_gets_every_row() -> None:
+    receiver = ListReceiver(most=3)
+    assert await forwarded(receiver, ROWS[:20]) == list(range(1, 21))
 
 
 async def test_the_oldest_of_too_many_are_left_out_and_named(

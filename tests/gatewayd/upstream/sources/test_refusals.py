@@ -306,3 +306,69 @@ def test_a_refused_effort_in_an_object_is_that_word_only() -> None:
     low = {"model": "m", "reasoning": {"effort": "low"}}
     assert memory.apply(PATH, low).body is low
     assert memory.apply(PATH, {"model": "m", "reasoning": {"effort": "max"}}).sentences
+
+
+def learn(memory: RefusalMemory, body: Body, *refusals: Body) -> Body:
+    """Remember what a provider accepted after these refusals, and return the request that it accepted."""
+    changes = []
+    for refusal in refusals:
+        changed = memory.answer(PATH, body, 400, orjson.dumps(refusal))
+        assert changed is not None
+        changes.append(changed)
+        body = dict(changed.body)
+    for changed in changes:
+        memory.remember(PATH, changed)
+    return body
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("user", "max_tokens at most 1 token"),
+        ("user", "unknown parameter: temperature"),
+        ("service_tier", "temperature"),
+        ("metadata", {"unsupported parameter: temperature": "x"}),
+        ("metadata", {"a": [{"b": "unsupported parameter: temperature"}]}),
+    ],
+)
+def test_a_refusal_that_quotes_its_caller_changes_no_request_of_others(field: str, said: object) -> None:
+    memory = RefusalMemory("acme")
+    refusal = openai_error(f"Unsupported value: {said}", param=field)
+    body = {"model": "m", "max_tokens": 100, "temperature": 1, field: said}
+    for _ in range(2):
+        changed = memory.answer(PATH, body, 400, orjson.dumps(refusal))
+        assert changed is not None
+        memory.remember(PATH, changed)
+        body = dict(changed.body)
+        if field not in body:
+            break
+    assert field not in body
+    assert not memory.has_learnt
+
+
+def test_a_request_with_too_many_values_to_search_teaches_nothing() -> None:
+    memory = RefusalMemory("acme")
+    body = {**BODY, "logit_bias": {str(number): 1 for number in range(5_000)}}
+    assert "seed" not in learn(memory, body, openai_error("Unrecognized request argument supplied: seed"))
+    assert not memory.has_learnt
+
+
+def test_a_field_refused_beside_another_is_left_out_beside_it_only() -> None:
+    memory = RefusalMemory("acme")
+    refusal = openai_error("`temperature` and `top_p` cannot both be specified for this model.")
+    assert learn(memory, {"model": "m", "temperature": 1, "top_p": 0.5}, refusal) == {
+        "model": "m",
+        "temperature": 1,
+    }
+    alone = {"model": "m", "top_p": 0.1}
+    assert memory.apply(PATH, alone).body is alone
+    assert "top_p" not in memory.apply(PATH, {**alone, "temperature": 0}).body
+
+
+def test_a_refused_effort_in_an_object_is_that_word_only() -> None:
+    memory = RefusalMemory("acme")
+    refusal = openai_error("Unsupported value: 'max' is not supported.", param="reasoning.effort")
+    assert learn(memory, {"model": "m", "reasoning": {"effort": "max"}}, refusal)["reasoning"] == {}
+    low = {"model": "m", "reasoning": {"effort": "low"}}
+    assert memory.apply(PATH, low).body is low
+    assert memory.apply(PATH, {"model": "m", "reasoning": {"effort": "max"}}).sentences
