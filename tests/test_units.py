@@ -90,6 +90,11 @@ def test_the_service_follows_the_protocol_of_the_daemon() -> None:
     assert seconds(SERVICE["WatchdogSec"][0]) >= 10
 
 
+def test_a_backup_has_the_secrets_of_the_daemon() -> None:
+    backup = directives(FOLDER / "gatewayd-backup.service")
+    assert backup["LoadCredential"] == SERVICE["LoadCredential"]
+
+
 def test_a_bad_configuration_is_not_started_again() -> None:
     assert SERVICE["Restart"] == ["on-failure"]
     assert SERVICE["RestartPreventExitStatus"] == ["64 78"]

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from gatewayd.accounts.signing_file import PLUGIN_FILE
 from gatewayd.backup.places import BACKUPS_FOLDER, SIGNING_FILE, GatewayPlace
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import DEFAULT_FILE, ConfigurationError, Settings, definitions, load
+from gatewayd.settings.definitions import FURTHER_SECRETS, TABLE_SECRETS, names_by_alias
 from gatewayd.storage.engine.location import parse
 
 CREDENTIALS: Final = "CREDENTIALS_DIRECTORY"
@@ -71,7 +73,7 @@ def _place_of(settings: Settings, file: Path | None, directory: Path | None) -> 
         plugins_dir=settings.plugins_dir,
         settings_files=files,
         secrets=secrets,
-        secret_values=frozenset(_configured_secrets(settings)),
+        secret_values=frozenset({*_configured_secrets(settings), *_secrets_of_files(files.values())}),
         secret_files=frozenset(
             {
                 settings.data_dir / SIGNING_FILE,
@@ -99,6 +101,29 @@ def _configured_secrets(settings: Settings) -> Iterator[str]:
         value = getattr(settings, name)
         if value != field.default:
             yield from filter(None, _secrets_in(value))
+
+
+def _secrets_of_files(files: Iterable[Path]) -> Iterator[str]:
+    """Yield the secrets in configuration files, those that a variable or a credential replaces too."""
+    names = names_by_alias()
+    for path in files:
+        for key, value in tomllib.loads(path.read_text()).items():
+            name = names.get(key, "")
+            if name in TABLE_SECRETS:
+                secrets = {TABLE_SECRETS[name], *FURTHER_SECRETS}
+                value = [each for table in value for key, each in table.items() if key in secrets]
+            elif not name or not definitions()[name].secret:
+                continue
+            default = set(_secrets_in(Settings.model_fields[name].default))
+            yield from {*_texts_in(value)} - default - {""}
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts_in(each)
 
 
 def _secrets_in(value: Any) -> Iterator[str]:
