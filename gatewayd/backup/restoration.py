@@ -197,13 +197,18 @@ class _StateSwap:
             # A name that no backup has as a part of the state: locks, the database, secrets, backups.
             if not self._place.is_apart(data_dir / path.name):
                 path.rename(data_dir / path.name)
-        for path in self._place.secret_files:
-            if path.name in secrets.files:
-                self._move_away(path)
-                _write_secret(path, secrets.files[path.name])
+        self._swap_secrets(secrets)
         # Graphs of another database would be found out, but only one by one.
         shutil.rmtree(data_dir / "vectors", ignore_errors=True)
         sync_to_disk(data_dir)
+
+    def _swap_secrets(self, secrets: SecretBundle) -> None:
+        """Write the files of secrets; one that the backup had not would open the restored state to others."""
+        for path in self._place.secret_files if secrets.files else ():
+            if path.name in secrets.files or path.parent == self._place.data_dir:
+                self._move_away(path)
+            if path.name in secrets.files:
+                _write_secret(path, secrets.files[path.name])
 
     async def _swap_database(self, wishes: RestoreWishes) -> None:
         self._progress("replacing the database")

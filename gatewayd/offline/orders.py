@@ -175,7 +175,9 @@ def _rotate(
         raise GatewayError(ErrorKind.NOT_FOUND, f"cannot rotate the signing secret: there is no {path}")
     until = ids.now() + order.seconds
     with os_errors("write the signing secret"):
-        found = rotate_secret(path, derive_secret(read_secrets(path).current), until)
+        # A secret that became known is not valid again after the clock is set back.
+        ends_at = until if order.seconds else 0
+        found = rotate_secret(path, derive_secret(read_secrets(path).current), ends_at)
     return {"until": _moment(datetime.fromtimestamp(until, UTC)), "former": len(found.former)}
 
 

@@ -90,6 +90,21 @@ def test_without_the_passphrase_the_key_that_is_there_stays(archive: Path, tmp_p
     assert facts(new) == {**ANN, "key": "another key\n"}
 
 
+def test_secrets_that_the_backup_had_not_are_moved_away(archive: Path, tmp_path: Path) -> None:
+    used = make_place(tmp_path / "used")
+    names = ("secret-key", "plugin-secret", "scim-token")
+    used = replace(used, secret_files=frozenset(used.data_dir / name for name in names))
+    for name in names[1:]:
+        (used.data_dir / name).write_text("of another gateway")
+    restore(used, archive, replace=True)
+    assert (used.data_dir / "scim-token").exists()
+    done = restore(used, archive, replace=True, passphrase=PASSPHRASE)
+    assert facts(used) == ANN
+    assert not any((used.data_dir / name).exists() for name in names[1:])
+    assert done.former is not None
+    assert (done.former / "scim-token").read_text() == "of another gateway"
+
+
 def test_state_is_replaced_only_if_told_and_kept_beside(archive: Path, tmp_path: Path) -> None:
     used = make_place(tmp_path / "used")
     add_user(database(used), "bob")

@@ -1,0 +1,24 @@
+"""Orders of gatewayctl that need no daemon."""
+
+from pathlib import Path
+
+import pytest
+
+from gatewayd import ids
+from gatewayd.accounts.signing_file import read_secrets
+from gatewayd.offline.orders import ORDERS, OfflineOrder
+from gatewayd.offline.place import read_gateway
+
+
+@pytest.mark.parametrize("seconds", [0, 86400])
+def test_sessions_of_a_former_secret_end_in_time_or_at_once_whatever_the_clock(
+    tmp_path: Path, seconds: int
+) -> None:
+    key = tmp_path / "secret-key"
+    key.write_text("the-secret-that-became-known-0123456789\n")
+    gateway = read_gateway(None, None, {"DATA_DIR": str(tmp_path)})
+    before = ids.now()
+    ORDERS["secret.rotate"](gateway, OfflineOrder(verb="secret.rotate", seconds=seconds), None, print)
+    [until] = read_secrets(key).former.values()
+    assert until == 0 if not seconds else until >= before + seconds
+    assert key.stat().st_mode & 0o077 == 0
