@@ -14,7 +14,8 @@ from gatewayd.storage.engine.migrate import INCOMPLETE
 from gatewayd.storage.engine.postgres import FOREIGN_ERRORS
 from gatewayd.storage.transfer.row_sums import ValueKind, is_content
 
-PREFETCHED_ROWS: Final = 100
+PREFETCHED_ROWS: Final = 20
+"""Rows that are in memory at once: a message or a kept reply may have 4 Mi characters."""
 POOL_OPTIONS: Final = frozenset({"minsize", "maxsize", "server_settings"})
 
 COLUMNS: Final = """
