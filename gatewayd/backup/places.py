@@ -25,7 +25,7 @@ SIGNING_FILE: Final = "secret-key"
 RESTORED: Final = "restored"
 _TEMPORARY: Final = re.compile(
     r".*\.part(?:-.*)?|.*\.lock|gatewayd\.pid|\.(?:backup|restore|verify)-.*|replaced-.*|restored"
-    r"|restore-incomplete|postgresql\.(?:before|replaced)-.*"
+    r"|restore-incomplete|lost\+found|postgresql\.(?:before|replaced)-.*"
 )
 _DATABASE_SUFFIXES: Final = re.compile(r"-wal|-shm|-journal|\.lock|\.before-.*|\.replaced-.*|\.part.*|")
 

@@ -101,6 +101,7 @@ def test_files_settings_and_plugins_are_in_it_and_secrets_are_not(
         "postgresql.before-1",
         "backups/gatewayd-old.tar",
         ".verify-1/half",
+        "lost+found/inode",
     ):
         (place.data_dir / derived).parent.mkdir(parents=True, exist_ok=True)
         (place.data_dir / derived).write_text("derived")

@@ -128,9 +128,11 @@ def test_what_is_no_part_of_a_state_is_not_restored(source: GatewayPlace, tmp_pa
     used = make_place(tmp_path / "used")
     used.backup_dir.mkdir()
     (used.backup_dir / "ours.tar").write_text("of this gateway")
+    (used.data_dir / "lost+found").mkdir()
     restore(used, made.path, replace=True)
     refuse_interrupted(used.data_dir)
     assert [path.name for path in used.backup_dir.iterdir()] == ["ours.tar"]
+    assert (used.data_dir / "lost+found").is_dir()
 
 
 def test_a_running_daemon_or_backup_is_left_alone(archive: Path, tmp_path: Path) -> None:
