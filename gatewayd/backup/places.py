@@ -14,9 +14,11 @@ from gatewayd.storage.engine.location import DatabaseLocation
 
 BACKUPS_FOLDER: Final = "backups"
 BLOBS: Final = "files"
-INCOMING: Final = "incoming"
 UNCHANGING: Final = (BLOBS, "batches/files")
 """Folders of the state whose files never change, only come and go."""
+
+INCOMING: Final = frozenset(f"{STATE}{folder}/incoming" for folder in UNCHANGING)
+"""Folders of files that are not complete, by their names in an archive."""
 
 DERIVED: Final = frozenset({"vectors", "models", "readers"})
 """Folders of the state that the daemon makes again."""
@@ -97,7 +99,7 @@ class GatewayPlace:
         return folder.resolve() in {each.resolve() for each in (self.backup_dir, *self.other_backup_dirs)}
 
     def _below(self, entry: Path, name: str) -> Iterator[tuple[str, Path]]:
-        if entry in self.secret_files or entry.name == INCOMING:
+        if entry in self.secret_files or name in INCOMING:
             return
         mode = entry.lstat().st_mode if os.path.lexists(entry) else 0
         if stat.S_ISDIR(mode) and not self._has_backups(entry):

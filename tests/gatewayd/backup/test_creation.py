@@ -105,6 +105,8 @@ def test_files_settings_and_plugins_are_in_it_and_secrets_are_not(
     ):
         (place.data_dir / derived).parent.mkdir(parents=True, exist_ok=True)
         (place.data_dir / derived).write_text("derived")
+    (place.data_dir / "plugin-data" / "incoming").mkdir(parents=True)
+    (place.data_dir / "plugin-data" / "incoming" / "mail").write_text("of a plugin")
     (place.data_dir / "link").symlink_to("/etc/passwd")
     elsewhere = replace(
         place, backup_dir=tmp_path / "usb", other_backup_dirs=frozenset({place.data_dir / "backups"})
@@ -116,10 +118,11 @@ def test_files_settings_and_plugins_are_in_it_and_secrets_are_not(
         "database.sqlite",
         "state/files/aa/file-aa",
         "state/batches/files/zz/b-zz",
+        "state/plugin-data/incoming/mail",
         "plugins/loud.py",
         "settings/gatewayd.toml",
     }
-    assert made.manifest.files == 4
+    assert made.manifest.files == 5
     assert made.manifest.left_out == ("state/link",)
     everything = made.path.read_bytes()
     assert SECRET.encode() not in everything
