@@ -38,7 +38,7 @@ MIN_QUOTED_CHARACTERS: Final = 16
 """Number of characters at the start of a text by which a quotation is found; providers shorten them."""
 
 MAX_COMPARED_CHARACTERS: Final = 20_000
-"""Length of a text that is compared with a refusal; a longer one counts as quoted."""
+"""Maximum length of all texts of a request that are compared with a refusal; more count as quoted."""
 
 NEIGHBOURS: Final = 8
 MIN_NEIGHBOURS: Final = 4
@@ -157,6 +157,7 @@ def quotes_caller(answer: object, text: str, body: Mapping[str, Any], names: Col
     sentence = _sentence_of(answer, text)
     letters, wanted = _letters(sentence), [_letters(name) for name in names]
     stack = list(islice(values_of(body), MAX_VALUES))
+    left = MAX_COMPARED_CHARACTERS
     for _ in range(MAX_VALUES):
         if not stack:
             return False
@@ -165,12 +166,10 @@ def quotes_caller(answer: object, text: str, body: Mapping[str, Any], names: Col
             stack += [*islice(value, MAX_VALUES), *islice(value.values(), MAX_VALUES)]
         elif isinstance(value, list):
             stack += value[:MAX_VALUES]
-        elif (
-            isinstance(value, str)
-            and value
-            and (_is_quoted(value, sentence) or _is_quoted_in_part(value, letters, wanted))
-        ):
-            return True
+        elif isinstance(value, str) and value:
+            left -= len(value)
+            if left < 0 or _is_quoted(value, sentence) or _is_quoted_in_part(value, letters, wanted):
+                return True
     return True
 
 
@@ -182,8 +181,6 @@ def _is_quoted(value: str, sentence: str) -> bool:
 
 def _is_quoted_in_part(value: str, letters: str, names: Sequence[str]) -> bool:
     """Return whether the letters beside a name in a text stand beside it in a sentence, too."""
-    if len(value) > MAX_COMPARED_CHARACTERS:
-        return True
     told = _letters(value)
     for name in names:
         place = told.find(name)

@@ -6,7 +6,12 @@ import time
 import pytest
 
 from gatewayd.dialects.providers.field_changes import RefusedField, change_field
-from gatewayd.dialects.providers.refused_fields import MAX_EXAMINED_CHARACTERS, MAX_FIELDS, read_refusal
+from gatewayd.dialects.providers.refused_fields import (
+    MAX_EXAMINED_CHARACTERS,
+    MAX_FIELDS,
+    quotes_caller,
+    read_refusal,
+)
 from tests.fakes.providers.strict.base import openai_error
 
 TOOL = {"type": "function", "function": {"name": "f", "strict": True}, "cache_control": {"type": "ephemeral"}}
@@ -236,3 +241,11 @@ def test_a_refusal_names_few_fields() -> None:
     body = dict.fromkeys(names, 1)
     text = "\n".join(f'Unknown name "{name}"' for name in body)
     assert len(read_refusal(google(text), "", body)) == MAX_FIELDS
+
+
+def test_many_texts_that_repeat_a_name_cost_little() -> None:
+    sentence = "Unsupported parameter: 'seed' " + "x y z seedx" * 400
+    body = {"model": "m", "seed": 1, "metadata": {str(number): "seed" * 4500 for number in range(100)}}
+    begun = time.perf_counter()
+    assert quotes_caller({"error": {"message": sentence}}, sentence, body, ["seed"])
+    assert time.perf_counter() - begun < 0.5
