@@ -54,6 +54,8 @@ class _Running:
     recording: StreamRecording
     is_removed: bool = False
     is_cancelled: bool = False
+    is_ending: bool = False
+    """Whether its end is being stored, which nobody interrupts."""
     is_over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -79,7 +81,8 @@ class BackgroundResponses:
                 code="unsupported_parameter",
             )
         stored = asked.stored()
-        queued = {**stored.response, "status": QUEUED}
+        # The list of the response grows with its answer.
+        queued = {**stored.response, "status": QUEUED, "output": []}
         if not await self._archive.keep(replace(stored, response=queued), asked.request_id):
             raise GatewayError(
                 ErrorKind.TOO_LARGE, "cannot accept background: the response cannot be stored", param="input"
@@ -157,7 +160,8 @@ class BackgroundResponses:
             return False
         running.is_cancelled = running.is_cancelled or is_cancelled
         running.is_removed = running.is_removed or is_removed
-        await self._streams.abandon(running.recording)
+        if not running.is_ending:
+            await self._streams.abandon(running.recording)
         await running.is_over.wait()
         return True
 
@@ -190,6 +194,7 @@ class BackgroundResponses:
             rest += stream.fail(
                 GatewayError(ErrorKind.INTERNAL, "cannot go on with the answer: internal error")
             )
+            running.is_ending = True
             recording.finish(state, rest + await frames.end(), self._clock())
 
     async def _answer(

@@ -140,6 +140,28 @@ async def test_a_deleted_response_ends(site: Site) -> None:
     assert not site.tasks.list()
 
 
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+async def test_the_end_that_is_being_stored_is_not_interrupted(site: Site, method: str) -> None:
+    store, go_on, is_storing = site.door.store, asyncio.Event(), asyncio.Event()
+    replace_now = store.replace
+
+    async def slow(*args: Any) -> bool:
+        is_storing.set()
+        await go_on.wait()
+        return await replace_now(*args)
+
+    store.replace = slow
+    made = await site.begin()
+    await is_storing.wait()
+    tail = f"/{made}/cancel" if method == "POST" else f"/{made}"
+    ending = asyncio.ensure_future(site.door.get(tail, method=method))
+    await asyncio.sleep(0.05)
+    go_on.set()
+    status, ended = await ending
+    assert (status, ended.get("status")) == ((200, "completed") if method == "POST" else (200, None))
+    assert (await site.door.get(f"/{made}"))[0] == (200 if method == "POST" else 404)
+
+
 async def test_an_answer_that_the_end_of_the_gateway_cut_has_failed(site: Site) -> None:
     held(site)
     made = await site.begin("acme.m")
