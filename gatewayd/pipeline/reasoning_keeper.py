@@ -34,7 +34,7 @@ def has_answers(body: Body) -> bool:
     if len(messages) > MAX_PLAIN_MESSAGES:
         return True
     for message in messages:  # noqa: SIM110 - a generator would cost more than the loop
-        if type(message) is dict and message.get("role") == "assistant":
+        if isinstance(message, dict) and message.get("role") == "assistant":
             return True
     return False
 

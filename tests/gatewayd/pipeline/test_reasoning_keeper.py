@@ -1,6 +1,7 @@
 """The memory of reasoning in the pipeline: what is given back, watched, and left alone."""
 
 import asyncio
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from gatewayd.pipeline.reasoning_keeper import (
     MAX_PLAIN_MESSAGES,
     SLICE_MESSAGES,
     ReasoningKeeper,
+    has_answers,
     reasoning_origin,
 )
 from gatewayd.time_slices import LoopPacer
@@ -130,3 +132,8 @@ async def test_each_answer_begins_anew():
         )
     assert (await restored(keeper, asked(tool_calls=[CALL]), DEEPSEEK))["reasoning_content"] == "hm"
     assert "reasoning_content" not in await restored(keeper, asked(tool_calls=[CALL]), OTHER_ENGINE)
+
+
+def test_a_message_that_a_plugin_made_of_another_mapping_is_an_answer() -> None:
+    assert has_answers({"messages": [OrderedDict(role="assistant", content="b")]})
+    assert not has_answers({"messages": [{"role": "user", "content": "a"}]})
