@@ -75,25 +75,25 @@ def _fernet(secret: bytes, use: bytes) -> Fernet:
     return Fernet(base64.urlsafe_b64encode(HKDF(SHA256(), 32, salt=None, info=use).derive(secret)))
 
 
-def seal_with_passphrase(data: bytes, passphrase: str) -> bytes:
+def encrypt_with_passphrase(data: bytes, passphrase: str) -> bytes:
     """Return bytes that only the passphrase opens."""
     salt, nonce = os.urandom(SALT_BYTES), os.urandom(NONCE_BYTES)
     sealed = AESGCM(_passphrase_key(passphrase, salt)).encrypt(nonce, data, PASSPHRASE_MAGIC)
     return PASSPHRASE_MAGIC + salt + nonce + sealed
 
 
-def open_with_passphrase(sealed: bytes, passphrase: str) -> bytes:
+def decrypt_with_passphrase(sealed: bytes, passphrase: str) -> bytes:
     """Return the bytes; raise DecryptionError for another passphrase, and for damaged bytes."""
     start = len(PASSPHRASE_MAGIC)
     salt = sealed[start : start + SALT_BYTES]
     nonce = sealed[start + SALT_BYTES : start + SALT_BYTES + NONCE_BYTES]
     rest = sealed[start + SALT_BYTES + NONCE_BYTES :]
     if not sealed.startswith(PASSPHRASE_MAGIC) or len(nonce) != NONCE_BYTES:
-        raise DecryptionError("not sealed with a passphrase")
+        raise DecryptionError("not encrypted with a passphrase")
     try:
         return AESGCM(_passphrase_key(passphrase, salt)).decrypt(nonce, rest, PASSPHRASE_MAGIC)
     except InvalidTag as error:
-        raise DecryptionError("sealed with another passphrase, or damaged") from error
+        raise DecryptionError("encrypted with another passphrase, or damaged") from error
 
 
 def _passphrase_key(passphrase: str, salt: bytes) -> bytes:

@@ -51,7 +51,7 @@ def test_the_page_has_the_fields_and_figures_of_the_access_log() -> None:
     )
     named = {name for row in re.findall(r"(?m)^\.It Li (.*)$", section) for name in row.split(" , ")}
     assert named == set(json.loads(line)) - {"time", "level", "logger", "message"}
-    assert f"{access_log.MAX_QUEUED_REQUESTS} requests wait" in section
+    assert f"at most {access_log.MAX_QUEUED_REQUESTS} lines wait" in section
     assert f"batches of {access_log.BATCH_SECONDS:g} s" in section
     assert f"at most {access_log.MAX_VALUE_CHARACTERS} characters" in section
 

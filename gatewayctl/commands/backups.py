@@ -25,7 +25,7 @@ BACKUPS: View[Backup] = View(
         "SCHEMA": lambda row: row.schema_version,
         "ROWS": lambda row: row.rows,
         "FILES": lambda row: row.files,
-        "SECRETS": lambda row: "sealed" if row.has_secrets else "left out",
+        "SECRETS": lambda row: "encrypted" if row.has_secrets else "left out",
         "PROBLEM": lambda row: row.problem,
     },
 )
@@ -58,7 +58,7 @@ PassphraseFile = Annotated[
     typer.Option(
         "--passphrase-file",
         metavar="FILE",
-        help="File with the passphrase that seals the secrets, - for standard input.",
+        help="File with the passphrase that encrypts the secrets, - for standard input.",
     ),
 ]
 Name = Annotated[
@@ -80,7 +80,7 @@ def create(
     """Make a backup: database, files, settings and plugins, in one file. The daemon may run.
 
     It has every change that was acknowledged before. Secrets are left out unless there is a passphrase, given
-    here or as the setting backup_passphrase: then they are sealed with it.
+    here or as the setting backup_passphrase: then they are encrypted with it.
     """
     made = _one(session, "backup.create", Backup, config, directory, passphrase=_passphrase(passphrase_file))
     session.show(made, BACKUPS)

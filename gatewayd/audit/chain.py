@@ -35,15 +35,15 @@ def hash_of(row: AuditRow) -> str:
     return hashlib.sha256(canonical({name: getattr(row, name) for name in HASHED_COLUMNS})).hexdigest()
 
 
-def seal(entries: Sequence[tuple[int, AuditEntry]], head: ChainHead) -> Sequence[AuditRow]:
+def link(entries: Sequence[tuple[int, AuditEntry]], head: ChainHead) -> Sequence[AuditRow]:
     """Return the rows of entries with their times (epoch microseconds), which follow the row `head`."""
     rows = []
     for at, entry in entries:
         columns = storable_entry(entry)
         for name in ("before", "after"):
             columns[name] = _bounded(columns[name])
-        unsealed = AuditRow(sequence=head.sequence + 1, at=at, previous=head.hash, hash="", **columns)
-        row = replace(unsealed, hash=hash_of(unsealed))
+        unlinked = AuditRow(sequence=head.sequence + 1, at=at, previous=head.hash, hash="", **columns)
+        row = replace(unlinked, hash=hash_of(unlinked))
         rows.append(row)
         head = row.place
     return rows

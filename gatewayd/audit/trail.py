@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.audit.chain import seal
+from gatewayd.audit.chain import link
 from gatewayd.audit.interfaces import AuditStore
 from gatewayd.audit.records import (
     GATEWAY_ACTOR,
@@ -111,7 +111,7 @@ class AuditTrail:
             pass
         raise GatewayError(
             ErrorKind.UNAVAILABLE,
-            "cannot confirm the change: it was made, and the audit log cannot be written",
+            "cannot confirm the change: it was made, but its row of the audit log cannot be written",
             code="audit_unavailable",
         )
 
@@ -154,7 +154,7 @@ class AuditTrail:
 
     async def _store_batch(self) -> None:
         batch = [self._pending[place] for place in range(min(BATCH_ENTRIES, len(self._pending)))]
-        rows = await self._store.append(lambda head: seal([(at, entry) for at, entry, _ in batch], head))
+        rows = await self._store.append(lambda head: link([(at, entry) for at, entry, _ in batch], head))
         for _, _, ticket in batch:
             self._pending.popleft()
             ticket.stored.set()

@@ -1,4 +1,4 @@
-"""The secrets of a gateway apart from everything else: left out of a backup, or sealed with a passphrase."""
+"""The secrets of a gateway: left out of a backup, or encrypted with a passphrase."""
 
 import base64
 import tomllib
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gatewayd.backup.archive import SETTINGS, is_member_name
 from gatewayd.backup.places import GatewayPlace
-from gatewayd.encryption import DecryptionError, open_with_passphrase, seal_with_passphrase
+from gatewayd.encryption import DecryptionError, decrypt_with_passphrase, encrypt_with_passphrase
 from gatewayd.errors import ErrorKind, GatewayError
 
 REPLACED: Final = "(left out of the backup)"
@@ -40,18 +40,18 @@ class SecretBundle:
             settings=dict(self.settings),
             configuration=_encoded(self.configuration),
         )
-        return seal_with_passphrase(sealed.model_dump_json().encode(), passphrase)
+        return encrypt_with_passphrase(sealed.model_dump_json().encode(), passphrase)
 
 
 def open_bundle(data: bytes, passphrase: str) -> SecretBundle:
-    """Return a sealed bundle; forbidden for another passphrase."""
+    """Return an encrypted bundle; forbidden for another passphrase."""
     try:
-        found = _Sealed.model_validate_json(open_with_passphrase(data, passphrase))
+        found = _Sealed.model_validate_json(decrypt_with_passphrase(data, passphrase))
         return SecretBundle(_decoded(found.files), found.settings, _decoded(found.configuration))
     except (DecryptionError, ValidationError, ValueError) as error:
         raise GatewayError(
             ErrorKind.FORBIDDEN,
-            "cannot open the secrets of the backup: they were sealed with another passphrase",
+            "cannot open the secrets of the backup: they were encrypted with another passphrase",
         ) from error
 
 

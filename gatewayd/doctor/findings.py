@@ -1,4 +1,4 @@
-"""The findings of the doctor: a code, a sentence, and the command that mends it.
+"""The findings of the doctor: a code, a sentence, and the command that repairs it.
 
 The codes are an interface: scripts compare them. gatewayd-operations(7), DOCTOR, has the table.
 """
@@ -59,7 +59,7 @@ MAX_FINDINGS_OF_ONE_CODE: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """A finding: a code of `CODES`, a sentence, and the command that mends it."""
+    """A finding: a code of `CODES`, a sentence, and the command that repairs it."""
 
     code: str
     sentence: str

@@ -68,11 +68,11 @@ def check_unit(folders: Sequence[Path] = UNIT_FOLDERS) -> Iterator[DoctorFinding
     open_names = [name for name, good in HARDENING.items() if values.get(name, "-").lower() not in good]
     if open_names:
         drop = next((loosest[name] for name in open_names if loosest.get(name, unit) != unit), None)
-        mend = "gatewayctl service install --yes" if drop is None else f"rm {drop}"
+        command = "gatewayctl service install --yes" if drop is None else f"rm {drop}"
         yield DoctorFinding(
             "unit-open",
             f"the unit {unit} lets the daemon do more than it needs: {', '.join(open_names)}",
-            mend,
+            command,
         )
 
 

@@ -152,7 +152,7 @@ class FairQueue:
         turn.limit = asyncio.get_running_loop().call_later(self.rules.hold_seconds, self._take_back, turn)
 
     def _take_back(self, turn: QueueTurn) -> None:
-        log.warning("a call holds its place in the queue %s no longer: it takes too long", self.name)
+        log.warning("a call gives its place in the queue %s to the next one: it takes too long", self.name)
         self.leave(turn)
 
     def _give(self) -> None:

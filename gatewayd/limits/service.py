@@ -130,7 +130,7 @@ class Limits:
         checked = _checked(target, values)
         rule = replace(begun, **checked, subject_name=target.subject_name[:255])
         if not (rule.has_rates or rule.budgets) and rule.subject is not LimitSubject.USER:
-            raise invalid("cannot set the limit: it limits nothing; delete it instead")
+            raise invalid("cannot set the limit: it limits nothing; remove it instead")
         if former is not None and rule == former:
             return former, former
         rule = replace(rule, updated_at=now)

@@ -1,6 +1,7 @@
 """The corpus of injections in what users, providers and plugins control: it stays text everywhere."""
 
 import asyncio
+import re
 import time
 import uuid
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -282,8 +283,9 @@ def test_dialogs_of_plugins_run_nothing(guarded: Page, site: Site) -> None:
         dialog = guarded.get_by_role("dialog")
         expect(dialog).to_contain_text("top||window")
         assert_nothing_ran(guarded)
-        before = dialog.inner_text()
+        # The next dialog may hold the same text after another beginning.
+        title = re.compile(rf"^\s*{re.escape(dialog.inner_text().strip()[:40])}")
         dialog.get_by_role("button", name="Cancel").click()
-        expect(guarded.get_by_role("dialog").filter(has_text=before[:40])).to_have_count(0)
+        expect(guarded.get_by_role("dialog").filter(has_text=title)).to_have_count(0)
     expect(answers(guarded)).to_contain_text("asked everything")
     assert_nothing_ran(guarded)

@@ -1,1 +1,1 @@
-"""Commands that watch over the gateway and mend it: audit, doctor, gc."""
+"""Commands that watch over the gateway and repair it: audit, doctor, gc."""

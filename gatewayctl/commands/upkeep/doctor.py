@@ -1,4 +1,4 @@
-"""`gatewayctl doctor`: what is wrong with the gateway, and the commands that mend it."""
+"""`gatewayctl doctor`: what is wrong with the gateway, and the commands that repair it."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ FINDINGS: View[DoctorFinding] = View(
         "LEVEL": lambda row: row.level,
         "CODE": lambda row: row.code,
         "FINDING": lambda row: row.sentence,
-        "MEND": lambda row: row.command,
+        "REPAIR": lambda row: row.command,
     },
 )
 STOPPED: Final = DoctorFinding(
@@ -52,7 +52,7 @@ def examine(
         ),
     ] = None,
 ) -> None:
-    """Check the gateway and show what is wrong, with a code, a sentence, and the command that mends it.
+    """Check the gateway and show what is wrong, with a code, a sentence, and the command that repairs it.
 
     Nothing is changed. Without a running daemon its configuration, files and database are checked. Exits with
     0 when nothing is wrong, with 1 for warnings and with 2 for errors.

@@ -1,1 +1,1 @@
-"""Messages of the commands that watch over the gateway and mend it."""
+"""Messages of the commands that watch over the gateway and repair it."""

@@ -4,7 +4,7 @@ from gatewayctl.wire.base import Reply
 
 
 class DoctorFinding(Reply):
-    """A finding: its code, `warning` or `error`, a sentence, and the command that mends it."""
+    """A finding: its code, `warning` or `error`, a sentence, and the command that repairs it."""
 
     code: str
     level: str

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from gatewayd.audit.chain import ChainVerifier, hash_of, seal
+from gatewayd.audit.chain import ChainVerifier, hash_of, link
 from gatewayd.audit.records import (
     AuditActor,
     AuditActorKind,
@@ -19,7 +19,7 @@ from gatewayd.audit.records import (
 
 ADA = AuditActor(AuditActorKind.ACCOUNT, "ada@example.org", "u1")
 ENTRIES = [(at, AuditEntry(f"action {at}", ADA, after={"b": at, "a": "ö"})) for at in range(1, 8)]
-ROWS = seal(ENTRIES, ChainHead())
+ROWS = link(ENTRIES, ChainHead())
 HEAD = ROWS[-1].place
 
 Rows = Sequence[AuditRow]
@@ -92,13 +92,13 @@ def test_tampering_is_found(tamper: Callable[[Rows], Rows], sequence: int, words
 
 
 def test_problems_are_bounded() -> None:
-    assert len(verify([replace(row, detail="x") for row in seal(ENTRIES * 20, ChainHead())]).problems) == 20
+    assert len(verify([replace(row, detail="x") for row in link(ENTRIES * 20, ChainHead())]).problems) == 20
 
 
 def test_values_that_no_row_can_hold_are_replaced() -> None:
     odd = AuditEntry("a\x00b\ud800", ADA, after={"n": 2**70, "x": float("nan"), "s": {"\x00": b"x"}})
     large = AuditEntry("large", ADA, after={"x": "y" * 20_000})
-    [first, second] = seal([(1, odd), (2, large)], ChainHead())
+    [first, second] = link([(1, odd), (2, large)], ChainHead())
     assert first.action == "a\ufffdb\ufffd"
     assert first.after == {"n": str(2**70), "x": None, "s": {"\ufffd": "b'x'"}}
     assert second.after == {"dropped": "the values have 20008 bytes"}

@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 
 from gatewayd.audit import forwarder as module
-from gatewayd.audit.chain import seal
+from gatewayd.audit.chain import link
 from gatewayd.audit.forwarder import AuditForwarder
 from gatewayd.audit.records import GATEWAY_ACTOR, AuditEntry, AuditRow, ChainHead
 from gatewayd.errors import ErrorKind, GatewayError
 
-ROWS = seal([(at, AuditEntry(f"a{at}", GATEWAY_ACTOR)) for at in range(1, 251)], ChainHead())
+ROWS = link([(at, AuditEntry(f"a{at}", GATEWAY_ACTOR)) for at in range(1, 251)], ChainHead())
 
 
 class ListReceiver:

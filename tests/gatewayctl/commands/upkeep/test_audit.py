@@ -40,7 +40,7 @@ async def test_a_reply_is_refused_while_its_row_cannot_be_stored(
     control.audit.store.is_away = True
     failed = await ctl("user", "create", "--email", "ada@example.org", "-o", "json")
     assert json.loads(failed.err)["error"]["kind"] == "unavailable"
-    assert "it was made, and the audit log cannot be written" in failed.err
+    assert "it was made, but its row of the audit log cannot be written" in failed.err
 
 
 async def test_tail_and_search(ctl: Ctl) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tortoise.connection import get_connections
 from tortoise.exceptions import BaseORMException
 
-from gatewayd.audit.chain import ChainVerifier, seal
+from gatewayd.audit.chain import ChainVerifier, link
 from gatewayd.audit.records import (
     AuditActor,
     AuditActorKind,
@@ -28,7 +28,7 @@ ROOT = AuditActor(AuditActorKind.UNIX, "root", "0")
 async def add(store: TortoiseAuditLog, *entries: AuditEntry) -> Sequence[AuditRow]:
     head = await store.head()
     given = [(head.sequence + place, entry) for place, entry in enumerate(entries, 1)]
-    return await store.append(lambda head: seal(given, head))
+    return await store.append(lambda head: link(given, head))
 
 
 async def filled(database: Database, count: int = 6) -> TortoiseAuditLog:

@@ -14,14 +14,14 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gatewayd.audit.chain import seal
+from gatewayd.audit.chain import link
 from gatewayd.audit.records import GATEWAY_ACTOR, AuditEntry, AuditResult, ChainHead
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.audit import syslog
 from gatewayd.upstream.audit.syslog import SyslogAddress, SyslogReceiver, message_of
 from gatewayd.upstream.audit.webhook import WebhookReceiver
 
-ROWS = seal(
+ROWS = link(
     [
         (1_700_000_000_123_456, AuditEntry("user set", GATEWAY_ACTOR, after={"role": "admin"})),
         (1_700_000_001_000_000, AuditEntry("sign-in", GATEWAY_ACTOR, result=AuditResult.REFUSED)),
