@@ -23,7 +23,7 @@ WrittenRow = TypeVar("WrittenRow", bound=Written)
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Check the change and show its result, but keep nothing.")
+    bool, typer.Option("--dry-run", help="Check the change and show its result, but change nothing.")
 ]
 OutputOption = Annotated[
     Output | None, typer.Option("--output", "-o", help="Output format; may also stand before the noun.")

@@ -152,7 +152,7 @@ def set_limit(
     """Create a limit, or change the one of the same subject and model.
 
     What is not given stays as it is. Periods are those of the calendar in UTC. All limits that count a call
-    apply together; the refusal names the one that lasts longest.
+    apply together; the refusal names the one that has the longest wait.
     """
     whose = _given(key=key, user=user, group=group)
     if len(whose) + default + every > 1 or not (whose or default or every or model):
