@@ -15,6 +15,7 @@ from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.json_decoder import JsonLimits, decode
+from gatewayd.pipeline.documents.plugin_context import CHAT_FIELDS
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import RequestCaller
 from gatewayd.pipeline.media.endpoints import IMAGE_GENERATION, MODERATION, MediaEndpoint
@@ -68,7 +69,8 @@ class BatchRequests:
                 return await read_answer(await self._media.run(MEDIA[endpoint], body, caller))
 
     async def _complete(self, body: Body, actor: Actor, request_id: str) -> Any:
-        chat = openai.parse_request(body)
+        # No request of a batch belongs to a stored chat, whose owner nobody has checked.
+        chat = openai.parse_request({name: value for name, value in body.items() if name not in CHAT_FIELDS})
         chat.request_id = request_id
         return _completion(await self._pipeline.run(chat, actor)).body
 

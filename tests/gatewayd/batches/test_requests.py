@@ -1,12 +1,19 @@
 """Tests for gatewayd.batches.requests: answers of providers."""
 
 from collections.abc import Iterator
-from typing import Self
+from types import SimpleNamespace
+from typing import Any, Self, cast
 
 import pytest
 
-from gatewayd.batches.requests import read_answer
+from gatewayd.accounts.records import Actor
+from gatewayd.batches.records import Batch
+from gatewayd.batches.requests import BatchRequests, read_answer
+from gatewayd.completions.records import Completion
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from tests.fakes.providers.models import make_actor
 
 
 class Answer:
@@ -45,3 +52,21 @@ async def test_an_answer_has_the_limits_of_any_other(data: bytes) -> None:
 
 async def test_an_answer_is_read_whole() -> None:
     assert await read_answer(Answer(b'{"a": 1', b"}")) == {"a": 1}
+
+
+async def test_a_request_belongs_to_no_stored_chat() -> None:
+    """Events of plugins and queues would go to the message of another user."""
+    asked: list[ChatRequest] = []
+
+    class Answering:
+        async def run(self, request: ChatRequest, actor: Actor) -> ChatAnswer:
+            asked.append(request)
+            return ChatAnswer(completion=Completion(body={"choices": []}))
+
+    unused = cast(Any, None)
+    requests = BatchRequests(cast(Pipeline, Answering()), unused, unused, unused)
+    batch = cast(Batch, SimpleNamespace(endpoint="/v1/chat/completions"))
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tool_ids": ["t"]}
+    named = {"chat_id": "c", "id": "a", "session_id": "s"}
+    assert await requests.run(batch, body | named, make_actor("stranger"), "r") == {"choices": []}
+    assert asked[0].options == {"tool_ids": ["t"]}
