@@ -8,6 +8,9 @@ from gatewayd.observe.metrics.families import HTTP_BOUNDS
 STATUS_CLASSES: Final = ("other", "1xx", "2xx", "3xx", "4xx", "5xx")
 """Label values by the first digit of a status."""
 
+MAX_ROWS: Final = 3000
+"""Maximum number of pairs of a path template and a method; the program has them all, no client adds one."""
+
 
 class RouteTally:
     """The cells of one path template and method."""
@@ -30,8 +33,8 @@ class RequestMetrics:
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.requests = counters()
-        self.durations = histograms(HTTP_BOUNDS)
+        self.requests = counters(MAX_ROWS * len(STATUS_CLASSES))
+        self.durations = histograms(HTTP_BOUNDS, MAX_ROWS)
 
     def tally(self, route: str, method: str) -> RouteTally:
         """Return the tally of a path template and method; made once for each row at the start."""
