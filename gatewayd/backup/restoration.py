@@ -26,7 +26,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
-from gatewayd.storage.engine.lock import JOURNAL, lock_copying, lock_folder
+from gatewayd.storage.engine.lock import JOURNAL, FileLock, lock_copying, lock_folder
 from gatewayd.storage.engine.migrate import read_status
 from gatewayd.storage.transfer import engine_copy
 
@@ -138,6 +138,11 @@ class _StateSwap:
                 database = await stack.enter_async_context(Database.open(place.location))
                 await database.own()
                 await self._keep_former_rows(database)
+            else:
+                place.location.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                lock = FileLock.of_database(place.location.path)
+                lock.acquire()
+                stack.callback(lock.release)
             self._write_journal()
             beside = self._lay_beside(secrets)
             self._swap_files(secrets)
@@ -221,7 +226,6 @@ class _StateSwap:
         for each in sorted(path.parent.glob(f"{path.name}*")):
             if each.name in {path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"}:
                 self._move_away(each)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
         shutil.move(self._new / DATABASE, part)
         # Between file systems the move was a copy.

@@ -30,6 +30,11 @@ class FileLock:
         self._param = param
         self._descriptor: int | None = None
 
+    @classmethod
+    def of_database(cls, path: Path) -> "FileLock":
+        """Return the lock of a SQLite file, which its daemon has."""
+        return cls(path.with_name(f"{path.name}.lock"), f"the database {path}")
+
     def acquire(self) -> None:
         """Acquire the lock; conflict names its holder, not_configured the OS error of an unusable file."""
         try:

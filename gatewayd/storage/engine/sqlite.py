@@ -55,7 +55,7 @@ class SqliteEngine(SlicedRows):
     def __init__(self, file_path: str, **options: Any) -> None:
         super().__init__(file_path, **options)
         self._path = Path(file_path)
-        self._claim = FileLock(self._path.with_name(f"{self._path.name}.lock"), f"the database {file_path}")
+        self._claim = FileLock.of_database(self._path)
 
     @property
     def connections(self) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from gatewayd.backup.places import GatewayPlace
 from gatewayd.backup.restoration import RestoredBackup, RestoreWishes, restore_backup
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.location import parse
-from gatewayd.storage.engine.lock import JOURNAL, lock_copying, lock_folder, refuse_interrupted
+from gatewayd.storage.engine.lock import JOURNAL, FileLock, lock_copying, lock_folder, refuse_interrupted
 from gatewayd.storage.transfer.sqlite_files import table_sums
 from tests.fakes.storage.gateway_place import KEY, PASSPHRASE, SECRET, add_file, add_user, make_place, rows
 from tests.fakes.storage.postgres import Postgres
@@ -142,6 +142,13 @@ def test_a_running_daemon_or_backup_is_left_alone(archive: Path, tmp_path: Path)
         with lock(used.data_dir), pytest.raises(GatewayError) as refusal:
             restore(used, archive, replace=True)
         assert refusal.value.kind is ErrorKind.CONFLICT
+    # One whose state directory is another, but not its database.
+    other = FileLock.of_database(database(used))
+    other.acquire()
+    with pytest.raises(GatewayError) as refusal:
+        restore(used, archive, replace=True)
+    other.release()
+    assert refusal.value.kind is ErrorKind.CONFLICT
     assert facts(used) == before
 
 
