@@ -210,10 +210,16 @@ class _StateSwap:
     def _swap_secrets(self, secrets: SecretBundle) -> None:
         """Write the files of secrets; one that the backup had not would open the restored state to others."""
         for path in self._place.secret_files if secrets.files else ():
-            if path.name in secrets.files or path.parent == self._place.data_dir:
-                self._move_away(path)
             if path.name in secrets.files:
-                _write_secret(path, secrets.files[path.name])
+                # Killed in between, there is the one or the other: a daemon without any makes a new one.
+                part = path.with_name(f"{path.name}.part")
+                _write_secret(part, secrets.files[path.name])
+                if path.exists():
+                    self._former.mkdir(mode=0o700, exist_ok=True)
+                    shutil.copy2(path, self._former / path.name)
+                part.replace(path)
+            elif path.parent == self._place.data_dir:
+                self._move_away(path)
 
     async def _swap_database(self, wishes: RestoreWishes) -> None:
         self._progress("replacing the database")

@@ -90,6 +90,26 @@ def test_without_the_passphrase_the_key_that_is_there_stays(archive: Path, tmp_p
     assert facts(new) == {**ANN, "key": "another key\n"}
 
 
+def test_killed_while_secrets_are_written_there_is_one(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = make_place(tmp_path / "used")
+    (used.data_dir / "secret-key").write_text("of this gateway\n")
+    real = restoration._write_secret
+
+    def killed(path: Path, data: bytes) -> None:
+        if "secret-key" in path.name:
+            raise Killed
+        real(path, data)
+
+    monkeypatch.setattr(restoration, "_write_secret", killed)
+    with pytest.raises(Killed):
+        restore(used, archive, replace=True, passphrase=PASSPHRASE)
+    monkeypatch.setattr(restoration, "_write_secret", real)
+    restore(used, archive)
+    assert facts(used) == {**ANN, "key": "of this gateway\n"}
+
+
 def test_secrets_that_the_backup_had_not_are_moved_away(archive: Path, tmp_path: Path) -> None:
     used = make_place(tmp_path / "used")
     names = ("secret-key", "plugin-secret", "scim-token")
