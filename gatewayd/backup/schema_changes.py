@@ -89,6 +89,7 @@ class SchemaWork:
         Raises conflict while a daemon runs, not_found without the copy.
         """
         with lock_folder(self._place.data_dir), lock_copying(self._place.data_dir):
+            refuse_interrupted(self._place.data_dir)
             copy = self._find(label)
             if copy.path.is_file() and sqlite_files.find_damage(copy.path):
                 raise GatewayError(ErrorKind.INTERNAL, f"cannot return to {copy.path}: it is damaged")
