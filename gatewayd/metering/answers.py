@@ -154,7 +154,12 @@ class MeteredReply:
         await self._reply.aclose()
 
     def _end(self, outcome: CallOutcome) -> None:
-        self._meter.finish(self._call, outcome, self._usage.tokens())
+        if self._call.ended_at:
+            return
+        usage = self._usage.tokens()
+        if usage is None or not usage.total:
+            self._call.characters += self._usage.characters()
+        self._meter.finish(self._call, outcome, usage)
 
 
 def without_usage_event(chunk: CompletionChunk) -> CompletionChunk | None:

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import orjson
 
+from gatewayd.completions.deltas import answer_characters
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.metering.records import MeteredCall, TokenUsage
 from gatewayd.metering.usage_objects import StreamUsage
 
@@ -60,8 +62,21 @@ class ReplyUsage:
         """Return what was told, None if nothing was."""
         if self._held:
             self._add(self._held, is_whole=self._size == len(self._held))
-            self._held = b""
         return self._found.tokens()
+
+    def characters(self) -> int:
+        """Return the length of the texts in a whole object of at most MAX_DECODED_BYTES; 0 for others."""
+        if self._is_stream or self._size != len(self._held):
+            return 0
+        answer = _decoded(self._held) or {}
+        texts = [as_mapping(choice).get("text") for choice in as_sequence(answer.get("choices"))]
+        parts = [
+            as_mapping(part).get("text")
+            for item in as_sequence(answer.get("output"))
+            for part in as_sequence(as_mapping(item).get("content"))
+        ]
+        count = sum(len(as_text(text)) for text in (*texts, *parts, answer.get("response")))
+        return count + answer_characters(answer)
 
     def _add(self, data: bytes, *, is_whole: bool = True) -> None:
         if not any(word in data for word in WORDS):

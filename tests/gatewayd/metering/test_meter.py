@@ -207,3 +207,20 @@ async def test_zeros_are_no_usage() -> None:
     call.attempts, call.characters = 1, 8
     meter.finish(call, CallOutcome.ANSWERED, TokenUsage())
     assert (call.usage, call.is_estimated) == (TokenUsage(prompt=11, completion=2), True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices":[{"text":"abcdefgh"}]}',
+        b'{"output":[{"content":[{"text":"abcdefgh"}]}]}',
+        b'{"response":"abcdefgh"}',
+        b'{"choices":[{"message":{"role":"assistant","content":"abcdefgh"}}],"usage":{"total_tokens":0}}',
+    ],
+)
+async def test_the_text_of_a_whole_reply_without_usage_is_estimated(body: bytes) -> None:
+    meter = CallMeter()
+    call = begun(meter)
+    reply = MeteredReply(Reply(body), call, meter)
+    assert [read async for read in reply] == [body]
+    assert (call.usage, call.is_estimated) == (TokenUsage(prompt=11, completion=2), True)
