@@ -127,7 +127,7 @@ async def test_the_retention_removes_the_first_rows_and_the_rest_stays_verifiabl
 
 async def test_a_row_of_a_clock_that_was_set_back_removes_no_row_before_it(database: Database) -> None:
     store = await filled(database, 4)
-    await store.append(lambda head: seal([(0, AuditEntry("clock set back", ROOT))], head))
+    await store.append(lambda head: link([(0, AuditEntry("clock set back", ROOT))], head))
     place = await store.last_before(3)
     assert place is not None
     assert (place.sequence, await store.last_before(1)) == (2, None)
