@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any
 
+from gatewayd.backup.creation import os_errors
 from gatewayd.errors import GatewayError
 from gatewayd.offline.orders import ORDERS, OfflineOrder
 from gatewayd.offline.place import become_owner, read_gateway
@@ -28,10 +29,12 @@ def main() -> int:
 
 
 def _run(order: OfflineOrder) -> Any:
-    gateway = read_gateway(order.config, order.directory, process_environment())
-    with order.opened(gateway.place) as given:
-        become_owner(gateway.settings.data_dir)
-        return ORDERS[order.verb](gateway, order, given, lambda words: _tell({"progress": words}))
+    # Such as those of an ordinary user, who may not look at the state.
+    with os_errors("work on the state of the gateway"):
+        gateway = read_gateway(order.config, order.directory, process_environment())
+        with order.opened(gateway.place) as given:
+            become_owner(gateway.settings.data_dir)
+            return ORDERS[order.verb](gateway, order, given, lambda words: _tell({"progress": words}))
 
 
 def _fail(kind: str, message: str, param: str | None) -> int:

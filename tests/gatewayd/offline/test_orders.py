@@ -6,8 +6,20 @@ import pytest
 
 from gatewayd import ids
 from gatewayd.accounts.signing_file import read_secrets
+from gatewayd.errors import GatewayError
+from gatewayd.offline import __main__ as offline
 from gatewayd.offline.orders import ORDERS, OfflineOrder
 from gatewayd.offline.place import read_gateway
+
+
+def test_an_ordinary_user_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.setitem(ORDERS, "backup.list", refuse)
+    with pytest.raises(GatewayError, match="cannot work on the state of the gateway: permission denied"):
+        offline._run(OfflineOrder(verb="backup.list"))
 
 
 @pytest.mark.parametrize("seconds", [0, 86400])
