@@ -91,8 +91,10 @@ class CallMeter:
         """
         outcome: CallOutcome | None = CallOutcome.FAILED
         try:
-            if self.admissions:
-                await self._admit(call)
+            for admission in self.admissions:
+                if admission.concerns(call):
+                    await self._admit(call)
+                    break
             result = await ask(*args, **options)
             outcome = None
         except asyncio.CancelledError:
