@@ -77,7 +77,8 @@ async def test_a_large_scrape_lets_others_run(tasks: TaskRegistry) -> None:
 
     tasks.spawn("watch", watch())
     await made(tasks, cells(families.HTTP_REQUESTS, found)).render()
-    assert len(gaps) > 5
+    # Fast machines need few slices; at once there would be one gap or two.
+    assert len(gaps) > 3
     # Half a second on a busy machine; at once it is a fifth of that with all samples, not with a slice.
     assert sorted(gaps)[-2] < 0.05
 
