@@ -118,7 +118,8 @@ class Failover:
 
 def _note(call: MeteredCall, model: Model, source: str) -> None:
     call.attempts += 1
-    foresee(call, model, source)
+    if call.source != source or call.upstream_model != model.upstream_id:
+        foresee(call, model, source)
 
 
 def foresee(call: MeteredCall, model: Model, source: str) -> None:

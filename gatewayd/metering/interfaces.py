@@ -22,6 +22,10 @@ class CallObserver(Protocol):
         ...
 
 
+def ignore_call(_: object, call: MeteredCall) -> None:
+    """Do nothing; the method of an observer that is not told of a step."""
+
+
 class CallAdmission(Protocol):
     """May refuse a call before anything is sent, and learns what an admitted one used."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from gatewayd.metering.interfaces import ignore_call
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
 
@@ -66,11 +67,8 @@ class LoadWatch:
         self._clock = clock
         self._ended: deque[EndedCall] = deque(maxlen=MAX_ENDED_CALLS)
 
-    def begun(self, call: MeteredCall) -> None:
-        """Do nothing."""
-
-    def first(self, call: MeteredCall) -> None:
-        """Do nothing."""
+    begun = ignore_call
+    first = ignore_call
 
     def finished(self, call: MeteredCall) -> None:
         """Remember a call."""

@@ -7,7 +7,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.estimates import estimate_call, estimate_end
-from gatewayd.metering.interfaces import CallAdmission, CallObserver
+from gatewayd.metering.interfaces import CallAdmission, CallObserver, ignore_call
 from gatewayd.metering.records import (
     NO_USAGE,
     CallOutcome,
@@ -19,6 +19,9 @@ from gatewayd.metering.records import (
 
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
+
+CallHook = Callable[[MeteredCall], None]
+"""A method of an observer."""
 
 FAILURE_KINDS: Final = frozenset(
     {
@@ -46,11 +49,21 @@ class CallMeter:
         admissions: Sequence[CallAdmission] = (),
         pricing: CallPricing = no_price,
     ) -> None:
-        self.observers = list(observers)
+        self._begun: list[CallHook] = []
+        self._first: list[CallHook] = []
+        self._finished: list[CallHook] = []
+        for observer in observers:
+            self.watch(observer)
         self.admissions = list(admissions)
         self.pricing = pricing
         self.calls: set[MeteredCall] = set()
         """The calls in flight."""
+
+    def watch(self, observer: CallObserver) -> None:
+        """Tell an observer of all calls that begin from now on."""
+        for hooks, name in ((self._begun, "begun"), (self._first, "first"), (self._finished, "finished")):
+            if getattr(type(observer), name) is not ignore_call:
+                hooks.append(getattr(observer, name))
 
     def begin(
         self,
@@ -74,8 +87,8 @@ class CallMeter:
             body=body,
         )
         self.calls.add(call)
-        for observer in self.observers:
-            observer.begun(call)
+        for hook in self._begun:
+            hook(call)
         return call
 
     async def run(
@@ -114,8 +127,8 @@ class CallMeter:
         if call.first_at:
             return
         call.first_at = time.monotonic()
-        for observer in self.observers:
-            observer.first(call)
+        for hook in self._first:
+            hook(call)
 
     def finish(self, call: MeteredCall, outcome: CallOutcome, usage: TokenUsage | None = None) -> None:
         """End a call; `usage` is what the provider told, None or zeros make it estimated by what came."""
@@ -132,8 +145,8 @@ class CallMeter:
         call.body = None
         call.cost = self.pricing(call, usage)
         self.calls.discard(call)
-        for observer in self.observers:
-            observer.finished(call)
+        for hook in self._finished:
+            hook(call)
         for admission in call.admissions:
             admission.settled(call)
 

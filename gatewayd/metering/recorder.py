@@ -7,6 +7,7 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.errors import GatewayError
+from gatewayd.metering.interfaces import ignore_call
 from gatewayd.metering.records import NO_USAGE, CallOutcome, MeteredCall
 from gatewayd.metering.usage_records import UsageKey, UsageStore, UsageSums
 
@@ -45,11 +46,8 @@ class UsageRecorder:
         """The number of rows that wait."""
         return len(self._pending)
 
-    def begun(self, call: MeteredCall) -> None:
-        """Do nothing."""
-
-    def first(self, call: MeteredCall) -> None:
-        """Do nothing."""
+    begun = ignore_call
+    first = ignore_call
 
     def finished(self, call: MeteredCall) -> None:
         """Add a call to the sums of its row, by the day of its end."""

@@ -19,6 +19,9 @@ _PARTS: Final = frozenset(
     {"prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"}
 )
 
+PLAIN_COUNTS: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+"""Members of the usage objects of most providers, which tell no parts."""
+
 NOTHING: Final[Mapping[str, Any]] = {}
 
 
@@ -36,6 +39,8 @@ def read_usage(value: object) -> TokenUsage | None:
     prompt, completion = get("prompt_tokens"), get("completion_tokens")
     if type(prompt) is not int and type(completion) is not int:
         return _other_usage(value)
+    if PLAIN_COUNTS.issuperset(value):
+        return TokenUsage(_count(prompt), 0, 0, _count(completion), 0)
     if not (type(prompt) is type(completion) is int and 0 <= prompt <= MAX_TOKENS >= completion >= 0):
         prompt, completion = _count(prompt), _count(completion)
     cached = written = thought = 0

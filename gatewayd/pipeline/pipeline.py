@@ -367,7 +367,8 @@ class _Call:
 
         Raises invalid_request for a part that only a source of the caller's protocol can take.
         """
-        check_convertible(self._request)
+        if self._request.unconvertible is not None:
+            raise self._request.unconvertible
         context = self._context
         self.origin = reasoning_origin(model)
         self._watch.begin(self.origin)

@@ -57,7 +57,8 @@ def open_monitoring(settings: Settings, meter: CallMeter, stack: AsyncExitStack)
     """
     watchers = open_telemetry(settings, meter, stack) if settings.enable_otel else ()
     services = MonitoringServices(RequestMetrics(), CallMetrics(), AccessLog(), LevelChanges(), watchers)
-    meter.observers += [services.calls, CallNotes()]
+    meter.watch(services.calls)
+    meter.watch(CallNotes())
     services.configure(settings)
     stack.callback(services.access_log.close)
     return services
@@ -75,7 +76,7 @@ def open_telemetry(settings: Settings, meter: CallMeter, stack: AsyncExitStack) 
         has_metrics=settings.enable_otel_metrics,
     )
     telemetry = importlib.import_module(TELEMETRY_MODULE).OpenTelemetry(options)
-    meter.observers.append(telemetry.calls)
+    meter.watch(telemetry.calls)
     stack.push_async_callback(close_telemetry, telemetry.close)
     return (telemetry.requests,)
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gatewayd.measurement.cells import OTHER, CounterCell, HistogramCell, counters, histograms
+from gatewayd.metering.interfaces import ignore_call
 from gatewayd.metering.records import CallOutcome, MeteredCall
 from gatewayd.observe.metrics.families import FIRST_TOKEN_BOUNDS, HTTP_BOUNDS
 
@@ -73,8 +74,8 @@ class CallMetrics:
         self.in_flight += 1
         self.streams += call.is_stream
 
-    def first(self, call: MeteredCall) -> None:
-        """Do nothing: the end of the call tells when its first part came."""
+    # The end of the call tells when its first part came.
+    first = ignore_call
 
     def finished(self, call: MeteredCall) -> None:
         """Count an ended call."""

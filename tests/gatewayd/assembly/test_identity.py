@@ -32,7 +32,8 @@ async def test_a_reload_brings_providers_and_takes_them_away(
         lone = {"OAUTH_AUTO_REDIRECT": "true", "ENABLE_LOGIN_FORM": "false"}
         await reload(gateway, settings_of(tmp_path, **OIDC, **lone))
         assert (identity.labels(), identity.redirects()) == ({"oidc": "SSO"}, True)
-        addresses = [record.__dict__["redirect_address"] for record in caplog.records]
+        told = [record for record in caplog.records if record.getMessage() == "identity provider"]
+        addresses = [record.__dict__["redirect_address"] for record in told]
         assert addresses == ["https://ai.example.org/oauth/oidc/callback"]
         off = {"ENABLE_OAUTH": "false", "ENABLE_OAUTH_BACKCHANNEL_LOGOUT": "false"}
         await reload(gateway, settings_of(tmp_path, **OIDC, **off))
