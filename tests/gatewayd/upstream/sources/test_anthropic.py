@@ -193,8 +193,6 @@ async def test_an_error_in_the_stream_keeps_its_words(source, fake):
         (json_reply({"type": "error", "error": {"type": "permission_error"}}, 403), None),
         (json_reply({"type": "error", "error": {"type": "rate_limit_error"}}, 401), None),
         (json_reply({"type": "error", "error": {"type": "billing_error"}}, 407), None),
-        (json_reply({"type": "error", "error": {"type": "rate_limit_error"}}, 401), None),
-        (json_reply({"type": "error", "error": {"type": "billing_error"}}, 407), None),
         (Reply(400, steps=[b"plain"], content_type="text/plain"), None),
         (Reply(400, steps=[b"{" + b" " * 70_000], content_type="application/json"), None),
     ],

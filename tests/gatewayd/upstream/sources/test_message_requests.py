@@ -171,14 +171,3 @@ async def test_headers_of_the_settings_go_before_those_of_callers(fake: FakeUpst
     sent = fake.requests[0].headers
     names = ("anthropic-version", "anthropic-beta", "anthropic-team", "anthropic-other")
     assert [sent.getall(name) for name in names] == [["2030-01-01"], ["ours-1,theirs-1"], ["a"], ["c"]]
-
-
-def test_betas_of_a_body_are_names() -> None:
-    made = requests("https://bedrock-runtime.us-east-1.amazonaws.com", models=("m:1",))
-    asked_by = context("x" * 5_000)
-    body = {**BODY, "betas": ["y" * 1_000_000, "a b", "two,betas"]}
-    asked = made.native(body, MODEL, asked_by, stream=False)
-    assert "anthropic_beta" not in asked.body
-    (sentence,) = asked_by.warnings
-    assert len(sentence) < 300
-    assert "yy" not in sentence
