@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewayd.process_memory import MIN_GROWTH_BYTES, MemoryKeeper, return_memory
+from gatewayd.process_memory import MIN_GROWTH_BYTES, MemoryKeeper, resident_bytes, return_memory
 
 PROGRAM = """
 from pathlib import Path
@@ -72,6 +72,10 @@ async def test_memory_is_given_back_when_the_process_has_grown() -> None:
     assert given == [2]
     await keeper.look()
     assert given == forgotten == [2]
+
+
+def test_the_resident_memory_is_that_of_the_kernel() -> None:
+    assert abs(resident_bytes() - resident()) < 2**24
 
 
 def resident() -> int:

@@ -4,14 +4,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import asyncpg
 import orjson
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extras import PackageExtra, find_library, missing_extra_error
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.migrate import INCOMPLETE
-from gatewayd.storage.engine.postgres import FOREIGN_ERRORS
 from gatewayd.storage.transfer.row_sums import ValueKind, is_content
 
 PREFETCHED_ROWS: Final = 20
@@ -136,18 +135,22 @@ class PostgresTables:
 
 @asynccontextmanager
 async def open_tables(location: DatabaseLocation) -> AsyncIterator[PostgresTables]:
-    """Connect, and read the schema; raises GatewayError for every failure of the server."""
+    """Connect, and read the schema; raises GatewayError for every failure of the server, and not_configured
+    without the library of PostgreSQL."""
+    driver = find_library(PackageExtra.POSTGRES)
+    if driver is None:
+        raise missing_extra_error("cannot use PostgreSQL", PackageExtra.POSTGRES)
     options = {name: value for name, value in location.credentials.items() if name not in POOL_OPTIONS}
     try:
         with translate_errors("reach the database"):
-            connection = await asyncpg.connect(**options)
+            connection = await driver.connect(**options)
         try:
             tables = PostgresTables(connection)
             await tables.read_schema()
             yield tables
         finally:
             await connection.close()
-    except FOREIGN_ERRORS as error:
+    except (driver.PostgresError, driver.InterfaceError, driver.InternalClientError, OSError) as error:
         raise _failure(error) from error
 
 

@@ -6,6 +6,7 @@ from gatewayd.completions.rate_limits import (
     MAX_PASSED_HEADERS,
     anthropic_headers,
     format_duration,
+    merge_stricter,
     openai_headers,
     parse_duration,
     passed_headers,
@@ -86,3 +87,27 @@ def test_durations(text: str, seconds: float | None) -> None:
 )
 def test_durations_are_written(seconds: float | None, text: str | None) -> None:
     assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("theirs", "left"),
+    [
+        ({}, "5"),
+        ({"x-ratelimit-remaining-requests": "9"}, "5"),
+        ({"x-ratelimit-remaining-requests": "4"}, "4"),
+        ({"anthropic-ratelimit-requests-remaining": "9"}, "5"),
+        ({"x-ratelimit-remaining-requests": "many"}, "5"),
+    ],
+)
+def test_callers_get_the_limit_of_which_less_is_left(theirs: dict[str, str], left: str) -> None:
+    ours = {
+        "x-ratelimit-limit-requests": "10",
+        "x-ratelimit-remaining-requests": "5",
+        "x-ratelimit-reset-requests": "3s",
+        "x-gateway-queue-position": "2",
+    }
+    headers = dict(theirs)
+    merge_stricter(headers, ours)
+    assert headers["x-ratelimit-remaining-requests"] == left
+    assert headers["x-gateway-queue-position"] == "2"
+    assert not [name for name in headers if name.startswith("anthropic-")]

@@ -192,3 +192,10 @@ async def test_a_provider_that_is_not_there():
 def test_regions(url, region, control):
     assert (region_of(url), endpoint_of("bedrock", url).rstrip("/")) == (region, control)
     assert endpoint_of("bedrock-runtime", url) == url
+
+
+def test_what_the_source_says_of_itself() -> None:
+    url = "https://bedrock-runtime.us-east-1.amazonaws.com"
+    source = BedrockSource(ProviderConfig("acme", SourceKind.BEDROCK, url, prefix="aws."))
+    assert (source.name, source.model_prefix) == ("acme", "aws.")
+    assert source.prepares(MODEL)
