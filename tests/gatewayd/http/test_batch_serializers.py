@@ -8,8 +8,6 @@ from gatewayd.http.public.batches.serializers import render_batch, render_file, 
 
 ENDPOINT = "/v1/embeddings"
 BATCH = Batch("b1", "u1", BatchDialect.OPENAI, ENDPOINT, "f1", BatchStatus.IN_PROGRESS, 100, 200, total=3)
-    "b1", "u1", BatchDialect.OPENAI, "/v1/embeddings", "f1", BatchStatus.IN_PROGRESS, 100, 200, total=3
-)
 
 
 def test_a_batch_in_the_openai_form() -> None:
@@ -31,7 +29,8 @@ def test_a_batch_in_the_anthropic_form() -> None:
     running = render_message_batch(replace(BATCH, completed=1, failed=1), base)
     assert (running["processing_status"], running["results_url"]) == ("in_progress", None)
     assert running["request_counts"]["processing"] == 1
-    over = render_message_batch(replace(BATCH, status=BatchStatus.COMPLETED, completed=3, ended_at=150, output_file_id="f2"), base)
+    done = replace(BATCH, status=BatchStatus.COMPLETED, completed=3, ended_at=150, output_file_id="f2")
+    over = render_message_batch(done, base)
     assert over["processing_status"] == "ended"
     assert over["results_url"] == f"{base}/b1/results"
 
