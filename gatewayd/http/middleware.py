@@ -279,7 +279,7 @@ class PublicEdge:
             given = request.headers.get("X-Request-Id")
             request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
             request[REQUEST_ID] = request_id
-            if self._options.trusted_proxies or getattr(request.protocol, "uses_unix_socket", False):
+            if self._options.trusted_proxies or uses_unix_socket(request):
                 request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
                 if is_proxy(request, self._options.trusted_proxies):
                     request[SITE] = forwarded_site(request)

@@ -49,6 +49,13 @@ class ReadableReply(Protocol):
         ...
 
 
+def outcome_of(end: StopAsyncIteration | GatewayError | asyncio.CancelledError) -> CallOutcome:
+    """Return how a call ended whose answer was read until this was raised."""
+    if isinstance(end, StopAsyncIteration):
+        return CallOutcome.ANSWERED
+    return CallOutcome.CUT if isinstance(end, GatewayError) else CallOutcome.CANCELLED
+
+
 class MeteredChunks:
     """The chunks of an answer of a call; it ends with them.
 
@@ -82,14 +89,8 @@ class MeteredChunks:
                     chunk = shown
                     break
                 chunk = await self._chunks.__anext__()
-        except StopAsyncIteration:
-            self._end(CallOutcome.ANSWERED)
-            raise
-        except GatewayError:
-            self._end(CallOutcome.CUT)
-            raise
-        except asyncio.CancelledError:
-            self._end(CallOutcome.CANCELLED)
+        except (StopAsyncIteration, GatewayError, asyncio.CancelledError) as end:
+            self._end(outcome_of(end))
             raise
         if not call.first_at:
             self._meter.first(call)
@@ -134,14 +135,8 @@ class MeteredReply:
         """Return the next bytes; the errors are those of the reply."""
         try:
             read = await self._reply.__anext__()
-        except StopAsyncIteration:
-            self._end(CallOutcome.ANSWERED)
-            raise
-        except GatewayError:
-            self._end(CallOutcome.CUT)
-            raise
-        except asyncio.CancelledError:
-            self._end(CallOutcome.CANCELLED)
+        except (StopAsyncIteration, GatewayError, asyncio.CancelledError) as end:
+            self._end(outcome_of(end))
             raise
         if not self._call.first_at:
             self._meter.first(self._call)

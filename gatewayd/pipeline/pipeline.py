@@ -367,8 +367,7 @@ class _Call:
 
         Raises invalid_request for a part that only a source of the caller's protocol can take.
         """
-        if self._request.unconvertible is not None:
-            raise self._request.unconvertible
+        check_convertible(self._request)
         context = self._context
         self.origin = reasoning_origin(model)
         self._watch.begin(self.origin)
