@@ -263,11 +263,6 @@ def signing_secrets(settings: Settings) -> SigningSecrets:
         raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot keep the signing secret: {error}") from error
 
 
-def signing_secret(settings: Settings) -> str:
-    """Return the present one of `signing_secrets`."""
-    return signing_secrets(settings).current
-
-
 def signing_keys(settings: Settings) -> SecretKeys:
     """Return the secrets as encryption uses them."""
     secrets = signing_secrets(settings)

@@ -8,7 +8,7 @@ import pytest
 
 from gatewayd.accounts.records import Role
 from gatewayd.accounts.sign_in import SignInClient
-from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_secret
+from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_secrets
 from gatewayd.assembly.gateway import assemble
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.settings import load
@@ -16,16 +16,16 @@ from gatewayd.settings import load
 
 def test_signing_secret_is_made_once_and_kept_private(tmp_path: Path) -> None:
     settings = load(None, {"DATA_DIR": str(tmp_path)})
-    first = signing_secret(settings)
+    first = signing_secrets(settings).current
     assert len(first) >= 32
-    assert signing_secret(settings) == first
+    assert signing_secrets(settings).current == first
     (kept,) = tmp_path.iterdir()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
 def test_configured_secret_is_taken_and_not_written(tmp_path: Path) -> None:
     settings = load(None, {"DATA_DIR": str(tmp_path), "WEBUI_SECRET_KEY": "s" * 40})
-    assert signing_secret(settings) == "s" * 40
+    assert signing_secrets(settings).current == "s" * 40
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,10 +1,13 @@
 """Prices: of the settings, of what a provider lists, and of the table; an unknown one is never zero."""
 
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewayd.dialects.providers.family import canonical_name
+from gatewayd.metering.price_tables import PRICES_DATE
 from gatewayd.metering.prices import (
     MAX_CALL_COST,
     ModelPrice,
@@ -94,3 +97,9 @@ def test_the_table_is_whole() -> None:
     assert len(prices) > 150
     assert all(name == canonical_name(name) for _, name in prices)
     assert all(price.prompt >= (price.cached or 0) for price in prices.values())
+
+
+def test_the_page_names_the_month_of_the_table() -> None:
+    page = (Path(__file__).parents[3] / "man" / "gatewayd-operations.7").read_text()
+    month = datetime.strptime(PRICES_DATE, "%Y-%m").replace(tzinfo=UTC)
+    assert f"in the gateway, of {month:%B %Y}" in page
