@@ -99,6 +99,11 @@ def full_message(error: Exception) -> str:
     return error.full_message if isinstance(error, GatewayError) else str(error)
 
 
+def system_reason(error: OSError) -> str:
+    """Return the reason of the operating system, in lower case for the end of a sentence."""
+    return (error.strerror or str(error)).lower()
+
+
 def invalid(message: str, *, param: str | None = None, code: str | None = None) -> GatewayError:
     """Return the error for a bad request field."""
     return GatewayError(ErrorKind.INVALID_REQUEST, message, param=param, code=code)

@@ -17,7 +17,7 @@ from gatewayd.backup.file_links import FileLinks, remove_leftovers
 from gatewayd.backup.manifest import FORMAT, TIME_FORMAT, BackupManifest, entries, noted
 from gatewayd.backup.places import GatewayPlace
 from gatewayd.backup.secret_bundle import check_passphrase, collect_secrets, without_secrets
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.lock import FileLock, lock_copying, refuse_interrupted
 from gatewayd.storage.transfer import engine_copy, sqlite_files
@@ -230,7 +230,7 @@ def os_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = system_reason(error)
         raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot {what}: {reason}") from error
 
 

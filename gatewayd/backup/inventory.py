@@ -17,7 +17,7 @@ from gatewayd.backup.creation import SUFFIX, check_free, exclusive
 from gatewayd.backup.manifest import TIME_FORMAT, BackupManifest
 from gatewayd.backup.places import BLOBS
 from gatewayd.backup.retention import RetentionRule, kept
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.storage.engine.migrate import known_migrations
 from gatewayd.storage.transfer import sqlite_files
 from gatewayd.storage.transfer.row_sums import differences
@@ -165,7 +165,7 @@ def _look(path: Path) -> FoundBackup:
     except GatewayError as error:
         return FoundBackup(path, size, None, error.message)
     except OSError as error:
-        return FoundBackup(path, size, None, (error.strerror or str(error)).lower())
+        return FoundBackup(path, size, None, system_reason(error))
 
 
 def _refused(where: str, reason: str) -> GatewayError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.backup.archive import PLUGINS, STATE
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.storage.engine.location import DatabaseLocation
 
 BACKUPS_FOLDER: Final = "backups"
@@ -115,7 +115,7 @@ def _entries(folder: Path) -> Sequence[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = system_reason(error)
         raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot read {folder}: {reason}") from error
 
 

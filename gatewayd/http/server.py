@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.http.connections.drain import is_readable
 from gatewayd.http.connections.request_heads import ConnectionServer, ServerConnection, ServerRunner
 from gatewayd.http.tls import HANDSHAKE_SECONDS
@@ -195,8 +195,8 @@ def _open_to_group(path: Path, gid: int, group: str) -> None:
     except OSError as error:
         raise GatewayError(
             ErrorKind.NOT_CONFIGURED,
-            f"cannot give the socket {path} to {group}: {_reason(error)}; let a unit of the service manager"
-            " open it, or run the daemon as a member of the group",
+            f"cannot give the socket {path} to {group}: {system_reason(error)}; let a unit of the service"
+            " manager open it, or run the daemon as a member of the group",
         ) from error
 
 
@@ -212,12 +212,8 @@ def _remove_stale(path: Path) -> None:
 
 
 def _refused(address: str, error: OSError) -> GatewayError:
-    reason = "it is in use" if error.errno == errno.EADDRINUSE else _reason(error)
+    reason = "it is in use" if error.errno == errno.EADDRINUSE else system_reason(error)
     return GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot listen on {address}: {reason}")
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _format_address(address: object) -> str:

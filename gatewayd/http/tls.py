@@ -5,7 +5,7 @@ import ssl
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class TlsCertificate:
         except _PasswordError as error:
             raise _unusable("tls_key", f"{self._key}: it is encrypted") from error
         except OSError as error:
-            raise _unusable("tls_certificate", f"{self._certificate}: {_reason(error)}") from error
+            raise _unusable("tls_certificate", f"{self._certificate}: {system_reason(error)}") from error
         return context
 
     def _read_versions(self) -> _FileVersions:
@@ -79,7 +79,7 @@ class TlsCertificate:
             try:
                 status = path.stat()
             except OSError as error:
-                raise _unusable(name, f"{path}: {_reason(error)}") from error
+                raise _unusable(name, f"{path}: {system_reason(error)}") from error
             found.append((status.st_ino, status.st_mtime_ns, status.st_size))
         return tuple(found)
 
@@ -94,7 +94,3 @@ def _refuse_password() -> str:
 
 def _unusable(name: str, reason: str) -> GatewayError:
     return GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use {name} {reason}", param=name)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()

@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from gatewayd import ids
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.measurement.request_notes import RequestNotes, ServedRequest
 from gatewayd.observe.journal import IDENTIFIER, JournalHandler, encode_entry
 from gatewayd.observe.logs import format_value
@@ -237,7 +237,7 @@ def check_file(path: Path) -> None:
     except OSError as error:
         raise GatewayError(
             ErrorKind.NOT_CONFIGURED,
-            f"cannot open access_log_path {path}: {(error.strerror or str(error)).lower()}",
+            f"cannot open access_log_path {path}: {system_reason(error)}",
             param="access_log_path",
         ) from error
     finally:

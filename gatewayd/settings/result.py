@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.settings.definitions import definitions
 from gatewayd.settings.layers import SettingEntry, SettingLayer, SettingOrigin
 
@@ -98,7 +98,7 @@ def read_value(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise ValueError((error.strerror or str(error)).lower()) from error
+        raise ValueError(system_reason(error)) from error
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"it has more than {MAX_FILE_BYTES} bytes")
     try:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 
 NAME: Final = "gatewayd.lock"
 COPY_NAME: Final = "copying.lock"
@@ -40,7 +40,7 @@ class FileLock:
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = system_reason(error)
             raise GatewayError(
                 ErrorKind.NOT_CONFIGURED, f"cannot use {self._what}: {reason}", param=self._param
             ) from error
@@ -85,7 +85,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = system_reason(error)
         raise GatewayError(
             ErrorKind.NOT_CONFIGURED, f"cannot use {what}: {reason}", param="data_dir"
         ) from error

@@ -16,7 +16,7 @@ import aiosqlite
 from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
 from tortoise.migrations.schema_editor import SqliteSchemaEditor
 
-from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, system_reason
 from gatewayd.fsync import sync_to_disk
 from gatewayd.storage.engine.lock import FileLock
 from gatewayd.storage.engine.transactions import RolledBackError, run_savepoint, run_transaction
@@ -206,7 +206,7 @@ def _create(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = system_reason(error)
         raise GatewayError(ErrorKind.NOT_CONFIGURED, f"cannot use {path}: {reason}") from error
 
 
