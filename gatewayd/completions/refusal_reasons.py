@@ -166,7 +166,7 @@ _NO_QUOTA: Final = re.compile(r"\bquota exceeded for metric: [^\n]{1,200}, limit
 """A model that the plan does not contain; each line of the sentence names one quota."""
 
 _RETRY_IN: Final = re.compile(r"\bPlease retry in ([0-9.hms]{2,20}s)\b")
-"""How the sentence of Gemini repeats its delay, `2h3m4.5s`; its replies of the OpenAI form may have no other."""
+"""How the sentence of Gemini repeats its delay, `2h3m4.5s`; a reply may have no other."""
 
 _WORD_FIELDS: Final = ("code", "type", "status", "reason", "__type")
 
@@ -244,8 +244,8 @@ def _words_of(error: Mapping[str, Any]) -> Iterator[str]:
 def _is_spent(answer: object, text: str) -> bool:
     """Return True if Gemini reports a quota that no short wait refills: one of a day, or one of nothing.
 
-    Such a report has a short delay, too, after which a retry fails again. `text` is its sentence in lower case,
-    which tells the quota where a report has no details.
+    Such a report has a short delay, too, after which a retry fails again. `text` is its sentence in lower
+    case, which tells the quota where a report has no details.
     """
     violations = list(_violations(answer))
     names = [str(each.get(name, ""))[:200] for each in violations for name in ("quotaId", "quotaMetric")]

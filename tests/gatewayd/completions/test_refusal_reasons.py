@@ -90,7 +90,7 @@ def exhausted(details: list[dict[str, Any]], message: str = BILLING) -> dict[str
         (429, [exhausted(quota(PER_MINUTE))], RATE_LIMITED),
         (429, exhausted(quota(PER_MINUTE, PER_DAY) + RETRY), NO_CREDIT),
         (429, exhausted(quota(PER_MINUTE, quotaValue="0") + RETRY), NO_CREDIT),
-        (429, exhausted([{"violations": [{"quotaMetric": "x/generate_requests_per_model_per_day"}]}]), NO_CREDIT),
+        (429, exhausted([{"violations": [{"quotaMetric": "x/requests_per_model_per_day"}]}]), NO_CREDIT),
         (429, exhausted([], f"{BILLING}\n* Quota exceeded for metric: {PER_DAY}"), NO_CREDIT),
         (429, exhausted([], f"* Quota exceeded for metric: {METRIC}, limit: 0, model: g\nmore"), NO_CREDIT),
         (429, exhausted([], f"* Quota exceeded for metric: {METRIC}, limit: 05, model: g"), RATE_LIMITED),
