@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gatewayd.completions.json_access import as_count, as_mapping, as_sequence
 from gatewayd.completions.records import Body
-from gatewayd.errors import invalid
+from gatewayd.dialects.embeddings import refuse_tokens
 
 COHERE_TEXTS: Final = 96
 """Maximum number of texts of one request to a model of Cohere."""
@@ -36,8 +36,7 @@ def form_of(model_id: str) -> EmbeddingForm | None:
 def to_requests(body: Mapping[str, Any], form: EmbeddingForm) -> Iterator[Body]:
     """Yield the requests for the inputs of an embeddings request; raise invalid_request for tokens."""
     texts = as_sequence(body.get("input"))
-    if not all(isinstance(text, str) for text in texts):
-        raise invalid("cannot embed input: this provider takes texts, no lists of tokens", param="input")
+    refuse_tokens(texts)
     for start in range(0, len(texts), form.texts):
         yield form.write(texts[start : start + form.texts], body)
 

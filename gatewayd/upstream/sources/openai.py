@@ -16,6 +16,7 @@ from gatewayd.completions.json_access import as_text
 from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
+from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.providers.rules import Protocol
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
@@ -106,6 +107,8 @@ class OpenAiSource(PreparingSource):
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return vectors for a list of inputs, in the order of the inputs."""
+        if not self._rules.takes_tokens(model):
+            refuse_tokens(body.get("input") or ())
         path = self._path("/embeddings", model.upstream_id)
         _, answer = await self._exchange.post(path, {**body, "encoding_format": "float"}, context)
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
