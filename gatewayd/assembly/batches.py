@@ -13,6 +13,9 @@ from gatewayd.assembly.runs import AnswerServices
 from gatewayd.batches.actors import CurrentBatchActors
 from gatewayd.batches.files import BatchFiles
 from gatewayd.batches.interfaces import RequestRunner
+from gatewayd.batches.passed import PassedBatches
+from gatewayd.batches.passed_choice import PassedChoice
+from gatewayd.batches.passed_run import PassedServices
 from gatewayd.batches.records import BatchDialect
 from gatewayd.batches.requests import BatchRequests
 from gatewayd.batches.run import LineServices
@@ -37,6 +40,7 @@ from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
 from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 from gatewayd.settings import Settings
 from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
@@ -55,6 +59,15 @@ class BatchServices:
 
     batches: Batches
     worker: BatchWorker
+
+
+@dataclass(frozen=True, slots=True)
+class PassingServices:
+    """What decides whether a provider runs a batch, and makes its requests."""
+
+    catalog: Catalog
+    filters: ChatFilters
+    reasoning: ReasoningKeeper
 
 
 def make_batch_requests(
@@ -79,6 +92,7 @@ async def open_batches(
     room: RunLimiter,
     tasks: TaskRegistry,
     changes: AccountChangeNotifier,
+    passing: PassingServices,
 ) -> BatchServices:
     """Return the services of batches; files that a killed daemon left without a row are deleted."""
     folder = settings.data_dir / FOLDER
@@ -94,8 +108,11 @@ async def open_batches(
         asyncio.Semaphore(settings.batch_parallel_requests),
         settings.batch_parallel_requests,
     )
-    worker = BatchWorker(rows, files, lines, tasks, folder / "progress")
-    return BatchServices(Batches(rows, files, worker, actors), worker)
+    choice = PassedChoice(passing.catalog, passing.filters, passing.reasoning)
+    services = PassedServices(choice, rows, actors)
+    passed = PassedBatches(services, passing.catalog, render_failure, folder / "passed")
+    worker = BatchWorker(rows, files, lines, tasks, folder / "progress", passed=passed)
+    return BatchServices(Batches(rows, files, worker, actors, passed=passed), worker)
 
 
 def _on_change(files: BatchFiles, tasks: TaskRegistry, change: AccountChange) -> None:

@@ -16,7 +16,7 @@ from gatewayd.assembly.accounts import (
     make_stores,
     signing_keys,
 )
-from gatewayd.assembly.batches import make_batch_requests, open_batches
+from gatewayd.assembly.batches import PassingServices, make_batch_requests, open_batches
 from gatewayd.assembly.consumption.limits import open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
@@ -138,8 +138,9 @@ async def open_services(
         catalog, pipeline, live, extensions, tasks, room, documents.files, settings
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
+    passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
     batches = await open_batches(
-        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes
+        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes, passing
     )
     services = GatewayServices(
         settings=settings,

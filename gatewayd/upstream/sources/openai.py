@@ -19,6 +19,7 @@ from gatewayd.dialects.anthropic.dialect import without_foreign
 from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.providers.rules import Protocol
 from gatewayd.upstream.http.client import UpstreamClient
+from gatewayd.upstream.sources.batches import OpenAiBatches
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
@@ -40,6 +41,7 @@ class OpenAiSource(PreparingSource):
         self._config = config
         headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
+        self._batches = OpenAiBatches(self._exchange) if config.passes_batches else None
         self._rules = ModelRules(config)
         self._has_responses = self._rules.maker in WITH_RESPONSES
         self._may_use_responses = self._has_responses or bool(config.upstream)
@@ -112,6 +114,31 @@ class OpenAiSource(PreparingSource):
         path = self._path("/embeddings", model.upstream_id)
         _, answer = await self._exchange.post(path, {**body, "encoding_format": "float"}, context)
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
+
+    @property
+    def batches(self) -> OpenAiBatches | None:
+        """The batches of the provider, None if they are not passed on."""
+        return self._batches
+
+    async def batch_request(
+        self, endpoint: str, body: Body, model: Model, context: CallContext
+    ) -> Body | None:
+        """Return a request as a batch of the provider takes it; None for one in another protocol."""
+        own = {**body, "model": model.upstream_id}
+        match endpoint:
+            case "/v1/chat/completions":
+                own = await self.prepare(own, model, context)
+                if self._is_for_responses(own, model):
+                    return None
+                return _unstreamed(self._own(own, model, context))
+            case "/v1/embeddings":
+                if not self._rules.takes_tokens(model):
+                    refuse_tokens(own.get("input") or ())
+                return own
+            case "/v1/completions":
+                return own
+            case _:
+                return None
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None

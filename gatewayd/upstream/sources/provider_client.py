@@ -131,6 +131,10 @@ class ProviderClient:
         sending = self._client.request("PUT", url, {**self._headers, **headers}, content)
         return (await self._read_whole(sending))[1]
 
+    async def delete(self, path: str) -> object:
+        """Delete what is at `path`, and return the JSON object or list of the answer."""
+        return (await self._read_whole(self._ask("DELETE", path, None)))[1]
+
     def chunks(
         self,
         path: str,
