@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,8 @@ from gatewayd.batches.passed_answers import PassedAnswers
 from gatewayd.batches.passed_choice import NotPassableError, PassedChoice, PassedTarget
 from gatewayd.batches.progress_file import ProgressFile
 from gatewayd.batches.records import Batch
-from gatewayd.catalog.provider_batches import BatchUpload, Framing
+from gatewayd.catalog.provider_batches import BatchUpload, Framing, ProviderBatches
+from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.estimates import estimate_call
 from gatewayd.metering.records import NO_USAGE, MeteredCall, TokenUsage
@@ -66,15 +67,14 @@ class UploadWriter:
         try:
             lines = self._unfinished()
             while found := await asyncio.to_thread(_some, lines):
+                requests = []
                 for number, line in found:
                     body = await self._request_of(number, line, target, actor)
-                    if body is None:
-                        continue
-                    name = str(line.body.get("model"))
-                    estimates[name] = estimates.get(name, NO_USAGE).plus(_estimate(line))
-                    custom_id = self._answers.custom_id(number)
-                    file.add(batches.render(custom_id, self._batch.endpoint, body))
-                await asyncio.to_thread(file.flush)
+                    if body is not None:
+                        requests.append((self._answers.custom_id(number), body))
+                        name = str(line.body.get("model"))
+                        estimates[name] = estimates.get(name, NO_USAGE).plus(_estimate(line))
+                await asyncio.to_thread(file.add, requests, self._batch.endpoint, batches)
                 if file.size > MAX_UPLOAD_BYTES:
                     raise NotPassableError
             await asyncio.to_thread(file.finish)
@@ -85,7 +85,7 @@ class UploadWriter:
 
     async def _request_of(
         self, number: int, line: BatchLine, target: PassedTarget, actor: Actor
-    ) -> dict[str, object] | None:
+    ) -> Body | None:
         """Return the request of a line; store its error and return None if there is one."""
         try:
             return await self._choice.request_of(self._batch, line, target, actor)
@@ -104,7 +104,7 @@ class UploadWriter:
 
 
 class UploadFile:
-    """The file of an upload; all but `add` block and run in threads."""
+    """The file of an upload; its methods block and run in threads."""
 
     def __init__(self, path: Path, framing: Framing) -> None:
         self._path = path
@@ -120,25 +120,26 @@ class UploadFile:
         self._file = open(self._path, "wb", opener=_private)  # noqa: SIM115 - the mode of a new file
         self._waiting += self._framing.begin
 
-    def add(self, request: bytes) -> None:
-        """Add a request."""
-        if self.count:
-            self._waiting += self._framing.between
-        self._waiting += request
-        self.count += 1
+    def add(self, requests: Sequence[tuple[str, Body]], endpoint: str, batches: ProviderBatches) -> None:
+        """Write requests, given by their ids."""
+        for custom_id, body in requests:
+            if self.count:
+                self._waiting += self._framing.between
+            self._waiting += batches.render(custom_id, endpoint, body)
+            self.count += 1
+        self._flush()
 
-    def flush(self) -> None:
-        """Write what was added."""
+    def finish(self) -> None:
+        """Write the end."""
+        self._waiting += self._framing.end
+        self._flush()
+
+    def _flush(self) -> None:
         if self._file is None:
             raise RuntimeError("cannot write to an upload that is not open")
         self._file.write(self._waiting)
         self.size += len(self._waiting)
         self._waiting.clear()
-
-    def finish(self) -> None:
-        """Write the end."""
-        self._waiting += self._framing.end
-        self.flush()
 
     def close(self) -> None:
         """Close the file."""

@@ -94,13 +94,13 @@ class BatchProvider(StrictProvider):
             del self.batches[rest[0]]
             return web.json_response({"id": rest[0]})
         if rest[1:] == ["cancel"]:
-            self._end(batch, is_cancelled=True)
+            self.end(batch, is_cancelled=True)
         elif rest[1:] == ["results"]:
             return web.Response(body=self.files[rest[0]], content_type="application/x-jsonl")
         else:
             batch["asked"] += 1
             if batch["asked"] >= self.questions:
-                self._end(batch)
+                self.end(batch)
         return web.json_response(self._shown(batch))
 
     def _listed(self) -> web.StreamResponse:
@@ -139,7 +139,7 @@ class BatchProvider(StrictProvider):
         counts = {"total": total, "completed": total if is_done else 1, "failed": 0}
         return {**batch, "object": "batch", "created_at": 4102444800, "request_counts": counts}
 
-    def _end(self, batch: Body, *, is_cancelled: bool = False) -> None:
+    def end(self, batch: Body, *, is_cancelled: bool = False) -> None:
         """Write the results: when cancelled only that of the first line."""
         if batch["status"] != "in_progress":
             return
