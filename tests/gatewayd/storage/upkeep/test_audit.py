@@ -22,6 +22,7 @@ from gatewayd.audit.records import (
     ChainVerdict,
 )
 from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.upkeep import audit as audit_store
 from gatewayd.storage.upkeep.audit import TortoiseAuditLog
 
@@ -135,7 +136,7 @@ async def test_the_retention_removes_the_first_rows_and_the_rest_stays_verifiabl
 async def test_a_prune_that_was_killed_is_completed_later(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The base moves first: what is left before it is no part of the chain, and goes in small transactions."""
+    """The base moves first, and what is left before it is no part of the chain."""
     monkeypatch.setattr(audit_store, "PRUNE_ROWS", 2)
     store = await filled(database, 9)
     place = await store.last_before(8)
@@ -152,7 +153,7 @@ async def test_a_prune_that_was_killed_is_completed_later(
 
 async def killed_sweep(store: TortoiseAuditLog) -> None:
     """Sweep until the second transaction, which dies."""
-    real, begun = audit_store.write_transaction, count(1)
+    real, begun = write_transaction, count(1)
 
     def dying(what: str) -> AbstractAsyncContextManager[Any]:
         if next(begun) > 1:
