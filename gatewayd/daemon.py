@@ -198,6 +198,8 @@ class Daemon:
         audit = gateway.services.audit.keeper
         tasks.spawn("audit checkpoints", _every(CHECKPOINT_SECONDS, audit.mark))
         tasks.spawn("old audit rows", _every(PRUNE_INTERVAL_SECONDS, audit.prune))
+        for kind, rows in gateway.services.age_limits.kinds().items():
+            tasks.spawn(kind, _every(PRUNE_INTERVAL_SECONDS, rows.prune))
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval
         if interval is not None:

@@ -94,6 +94,7 @@ class DocumentServices:
     members: CollectionMembers
     directories: DirectoryService
     sync: CollectionSync
+    removal: FileRemoval
     uploads: DocumentUploads
     scopes: ScopeResolver
     retrieval: RetrievalService
@@ -218,6 +219,7 @@ class _Builder:
             members=members,
             directories=directories,
             sync=CollectionSync(holdings, members, directories),
+            removal=holdings.removal,
             uploads=DocumentUploads(holdings),
             scopes=scopes,
             retrieval=retrieval,

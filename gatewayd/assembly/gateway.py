@@ -41,6 +41,7 @@ from gatewayd.assembly.scim import make_provisioning
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
 from gatewayd.assembly.tool_servers import make_servers
+from gatewayd.assembly.upkeep.age_limits import age_limits, make_age_limits
 from gatewayd.assembly.upkeep.audit import open_audit
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
@@ -142,12 +143,13 @@ async def open_services(
     batches = await open_batches(
         settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes, passing
     )
+    audit = await open_audit(settings, database, tasks)
     services = GatewayServices(
         settings=settings,
         tasks=tasks,
         database=database,
         database_check=DatabaseCheck(database),
-        audit=await open_audit(settings, database, tasks),
+        audit=audit,
         health=await open_health(database, tasks, stack),
         sources=sources,
         accounts=accounts,
@@ -166,6 +168,7 @@ async def open_services(
         metering=metering,
         resumption=await open_resumption(settings, signing_keys(settings), tasks, room, accounts.changes),
         limits=await open_limits(settings, catalog, live, tasks, stack),
+        age_limits=make_age_limits(settings, live, documents, audit, accounts.commits, tasks),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )
     await open_sources(services, stack)
@@ -232,6 +235,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.resumption.configure(settings)
     services.limits.configure(settings)
     services.audit.configure(settings)
+    services.age_limits.limits = age_limits(settings)
     services.metering.prices.configure(price_rules(settings))
     await services.extensions.registry.reload()
     services.identity.configure(settings)

@@ -24,6 +24,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.http.connections.capacity import DescriptorBudget
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.privacy.age_limits import AgeLimitKeeper
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
@@ -57,6 +58,7 @@ class GatewayServices:
     metering: MeteringServices
     resumption: ResumptionServices
     limits: LimitServices
+    age_limits: AgeLimitKeeper
     monitoring: MonitoringServices
 
     def configured(self) -> Mapping[str, Any]:

@@ -52,8 +52,25 @@ class RehearsedTransactions(Protocol):
         ...
 
 
+class AgedRows(Protocol):
+    """What is over a limit of age, of one kind."""
+
+    @property
+    def count(self) -> Callable[[], Awaitable[int]]:
+        """Returns how many `prune` would delete."""
+        ...
+
+    @property
+    def prune(self) -> Callable[[], Awaitable[int]]:
+        """Deletes them and returns their number."""
+        ...
+
+
 class GarbageCollector:
-    """Finds and removes what nothing needs; `expired` removes the expired rows of each kind."""
+    """Finds and removes what nothing needs.
+
+    `expired` removes the expired rows of each kind, `aged` what is over a limit of age.
+    """
 
     def __init__(
         self,
@@ -62,7 +79,9 @@ class GarbageCollector:
         expired: Mapping[str, Callable[[], Awaitable[int]]],
         transactor: RehearsedTransactions,
         clock: ids.Clock | None = None,
+        aged: Mapping[str, AgedRows] | None = None,
     ) -> None:
+        self._aged = aged or {}
         self._holders = holders
         self._spaces = spaces
         self._expired = expired
@@ -78,6 +97,7 @@ class GarbageCollector:
         if rows:
             async with self._transactor.rehearsal():
                 found += await self._prune()
+            found += [GarbageCount(kind, await rows.count()) for kind, rows in self._aged.items()]
         return found
 
     async def collect(self, age: int = DEFAULT_AGE_SECONDS) -> Sequence[GarbageCount]:
@@ -95,7 +115,8 @@ class GarbageCollector:
             uploads += await holder.blobs.remove_abandoned(before)
         counts = [_sum("orphaned files", removed), _sum("abandoned uploads", uploads)]
         counts.append(GarbageCount("unused vectors", await self._spaces.remove_unused()))
-        return [*counts, *await self._prune()]
+        counts += await self._prune()
+        return [*counts, *[GarbageCount(kind, await rows.prune()) for kind, rows in self._aged.items()]]
 
     async def _blobs(self, before: int) -> tuple[list[int], list[int]]:
         orphans: list[int] = []

@@ -23,6 +23,7 @@ EVENTS: Final = "Events"
 CHATS: Final = "Chats"
 PAGE: Final = "Page"
 LIMITS: Final = "Limits and time-outs"
+RETENTION: Final = "Retention"
 MONITORING: Final = "Monitoring"
 LOGGING: Final = "Logging"
 
@@ -46,6 +47,7 @@ CATEGORIES: Final = (
     CHATS,
     PAGE,
     LIMITS,
+    RETENTION,
     MONITORING,
     LOGGING,
 )

@@ -33,6 +33,7 @@ from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.operations.metrics import MetricsFields
+from gatewayd.settings.operations.retention import RetentionFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
@@ -70,6 +71,7 @@ class Settings(
     ConnectionFields,
     DirectoryFields,
     MetricsFields,
+    RetentionFields,
     PageFields,
     PluginFields,
     RetrievalFields,

@@ -12,6 +12,7 @@ from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.garbage import BlobHolder, GarbageCollector
 from gatewayd.ingest.interfaces import FileStore
 from gatewayd.ingest.records import file_id_of
+from gatewayd.privacy.age_limits import AUDIT, AgedKind
 from gatewayd.storage.batches import TortoiseBatchFiles
 
 
@@ -35,7 +36,9 @@ def make_garbage(services: GatewayServices) -> GarbageCollector:
             partial(_names_batch_file, batch_files),
         ),
     ]
-    return GarbageCollector(holders, services.documents.spaces, expired, accounts.commits)
+    audit = AgedKind(services.audit.keeper.count_old, services.audit.keeper.prune)
+    aged = {**services.age_limits.kinds(), AUDIT: audit}
+    return GarbageCollector(holders, services.documents.spaces, expired, accounts.commits, aged=aged)
 
 
 def control_garbage_rows(services: GatewayServices) -> Sequence[Route]:

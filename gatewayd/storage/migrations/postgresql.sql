@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0024_blob_keys
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0023_privacy
 CREATE FUNCTION audit_base_grow() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -277,8 +277,7 @@ CREATE TABLE files (
     data jsonb NOT NULL,
     updated_at bigint NOT NULL,
     created_at bigint NOT NULL,
-    blank_pages bigint DEFAULT 0 NOT NULL,
-    blob character varying(128) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
+    blank_pages bigint DEFAULT 0 NOT NULL
 );
 COMMENT ON TABLE files IS 'One document, without its bytes, text and passages.';
 CREATE TABLE group_external_ids (
@@ -925,6 +924,7 @@ CREATE INDEX idx_files_created_e0978a ON files USING btree (created_at);
 CREATE INDEX idx_files_digest_3dc6ee ON files USING btree (digest);
 CREATE INDEX idx_files_status_04501b ON files USING btree (status);
 CREATE INDEX idx_files_text_ha_a3debf ON files USING btree (text_hash);
+CREATE INDEX idx_files_updated_32bcf3 ON files USING btree (updated_at, id);
 CREATE INDEX idx_files_user_id_a51de5 ON files USING btree (user_id, created_at, id);
 CREATE INDEX idx_group_membe_user_id_d5256e ON group_members USING btree (user_id, group_id);
 CREATE INDEX idx_idempotent__created_a52d7f ON idempotent_requests USING btree (created_at);

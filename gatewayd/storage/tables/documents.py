@@ -37,8 +37,8 @@ class FileRow(RowModel):
 
     class Meta:
         table = "files"
-        # The newest files of a user.
-        indexes = (("user_id", "created_at", "id"),)
+        # The newest files of a user, and the oldest ones of all.
+        indexes = (("user_id", "created_at", "id"), ("updated_at", "id"))
 
 
 class FileTextRow(RowModel):
