@@ -35,6 +35,7 @@ from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.storage_room import StorageQuotas
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
@@ -93,10 +94,11 @@ async def open_batches(
     tasks: TaskRegistry,
     changes: AccountChangeNotifier,
     passing: PassingServices,
+    quotas: StorageQuotas,
 ) -> BatchServices:
     """Return the services of batches; files that a killed daemon left without a row are deleted."""
     folder = settings.data_dir / FOLDER
-    files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"))
+    files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"), quotas=quotas)
     await files.start()
     changes.subscribe(partial(_on_change, files, tasks))
     rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, rules)

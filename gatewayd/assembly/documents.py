@@ -22,6 +22,7 @@ from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.reindex import ReindexRunner
+from gatewayd.ingest.storage_room import StorageQuotas
 from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
 from gatewayd.ingest.upload import UploadRules, UploadService
 from gatewayd.knowledge.access import CollectionAccess
@@ -131,6 +132,7 @@ async def open_documents(
     settings: Settings,
     accounts: AccountServices,
     database: Database,
+    quotas: StorageQuotas,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
 ) -> DocumentServices:
@@ -159,7 +161,7 @@ async def open_documents(
     )
     stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)
-    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor)
+    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor, quotas)
     # The first to be closed: what it works on uses all the others.
     stack.push_async_callback(documents.queue.close)
     return documents
@@ -193,7 +195,7 @@ class _Builder:
         )
         self._updates = IndexUpdates(engines.index, stores.blobs, FileWatch())
 
-    def build(self, extractor: Extractor) -> DocumentServices:
+    def build(self, extractor: Extractor, quotas: StorageQuotas) -> DocumentServices:
         """Return the services."""
         settings, stores, engines = self._settings, self._stores, self._engines
         spaces = EmbeddingSpaces(
@@ -203,7 +205,7 @@ class _Builder:
         )
         processor = FileProcessor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
         queue = IngestQueue(self._ingest, processor, self._tasks, queue_options(settings))
-        intake = UploadService(self._ingest, upload_rules(settings), queue.wake)
+        intake = UploadService(self._ingest, upload_rules(settings), queue.wake, quotas=quotas)
         holdings = self._holdings(FileService(self._ingest, intake, self._access, processor, self._updates))
         members = CollectionMembers(holdings)
         directories = DirectoryService(holdings, members)

@@ -17,7 +17,7 @@ from gatewayd.assembly.accounts import (
     signing_keys,
 )
 from gatewayd.assembly.batches import PassingServices, make_batch_requests, open_batches
-from gatewayd.assembly.consumption.limits import open_limits
+from gatewayd.assembly.consumption.limits import make_quotas, open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
@@ -123,7 +123,8 @@ async def open_services(
     reader = await stack.enter_async_context(open_reader(database.location))
     stores = make_stores(reader, signing_keys(settings))
     accounts = await make_accounts(settings, stores, database, stack)
-    documents = await open_documents(settings, accounts, database, tasks, stack)
+    quotas = make_quotas(accounts, stores)
+    documents = await open_documents(settings, accounts, database, quotas, tasks, stack)
     metering = make_metering(settings, usage, reader, tasks)
     catalog = await open_catalog(settings, stores, tasks, metering.meter)
     live = await open_live(settings, accounts, tasks, stack)
@@ -141,7 +142,7 @@ async def open_services(
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
     batches = await open_batches(
-        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes, passing
+        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes, passing, quotas
     )
     audit = await open_audit(settings, database, tasks)
     services = GatewayServices(
@@ -167,7 +168,7 @@ async def open_services(
         room=room,
         metering=metering,
         resumption=await open_resumption(settings, signing_keys(settings), tasks, room, accounts.changes),
-        limits=await open_limits(settings, catalog, live, tasks, stack),
+        limits=await open_limits(settings, catalog, live, quotas, tasks, stack),
         age_limits=make_age_limits(settings, live, documents, audit, accounts.commits, tasks),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )

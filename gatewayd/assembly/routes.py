@@ -392,7 +392,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
     viewers = ControlActors(users, accounts.key_rules, accounts.permissions)
     rows = [
         *control_setup.SetupRoutes(accounts.setup, writes).routes(),
-        *control_users.ControlUserRoutes(users, groups, writes).routes(),
+        *control_users.ControlUserRoutes(users, groups, writes, services.limits.quotas).routes(),
         *control_sessions.ControlSessionRoutes(accounts.sessions, users, groups, writes).routes(),
         *control_invitations.ControlInvitationRoutes(
             accounts.links.invitations,

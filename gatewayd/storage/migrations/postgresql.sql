@@ -388,7 +388,8 @@ CREATE TABLE limits (
     budgets jsonb NOT NULL,
     warn_percent bigint,
     created_at bigint NOT NULL,
-    updated_at bigint NOT NULL
+    updated_at bigint NOT NULL,
+    storage_bytes bigint
 );
 COMMENT ON TABLE limits IS 'One limit of a key, user, group or of all, for one model or for all models (\"\").';
 CREATE TABLE models (
@@ -925,6 +926,7 @@ CREATE INDEX idx_files_digest_3dc6ee ON files USING btree (digest);
 CREATE INDEX idx_files_status_04501b ON files USING btree (status);
 CREATE INDEX idx_files_text_ha_a3debf ON files USING btree (text_hash);
 CREATE INDEX idx_files_updated_32bcf3 ON files USING btree (updated_at, id);
+CREATE INDEX idx_files_user_id_11ec3a ON files USING btree (user_id, size);
 CREATE INDEX idx_files_user_id_a51de5 ON files USING btree (user_id, created_at, id);
 CREATE INDEX idx_group_membe_user_id_d5256e ON group_members USING btree (user_id, group_id);
 CREATE INDEX idx_idempotent__created_a52d7f ON idempotent_requests USING btree (created_at);

@@ -447,7 +447,7 @@ CREATE TABLE "limits" (
     "budgets" TEXT NOT NULL,
     "warn_percent" BIGINT,
     "created_at" BIGINT NOT NULL,
-    "updated_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL, "storage_bytes" BIGINT,
     CONSTRAINT "uid_limits_subject_38e39f" UNIQUE ("subject", "subject_id", "model")
 );
 CREATE TABLE "limit_counters" (
@@ -573,3 +573,4 @@ CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base BEGIN SELECT RAISE(AB
 CREATE INDEX "idx_usage_day_5405e6" ON "usage" ("day");
 CREATE INDEX "idx_usage_user_id_dec9fd" ON "usage" ("user_id", "day");
 CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
+CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");

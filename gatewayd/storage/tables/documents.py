@@ -37,8 +37,8 @@ class FileRow(RowModel):
 
     class Meta:
         table = "files"
-        # The newest files of a user, and the oldest ones of all.
-        indexes = (("user_id", "created_at", "id"), ("updated_at", "id"))
+        # The newest files of a user, the oldest ones of all, and the bytes of a user.
+        indexes = (("user_id", "created_at", "id"), ("updated_at", "id"), ("user_id", "size"))
 
 
 class FileTextRow(RowModel):
