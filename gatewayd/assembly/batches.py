@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
-from gatewayd.accounts.key_rules import KeyRules
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.assembly.accounts import AccountServices, AccountStores
 from gatewayd.assembly.runs import AnswerServices
 from gatewayd.batches.actors import CurrentBatchActors
@@ -35,7 +34,7 @@ from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.storage_room import StorageQuotas
+from gatewayd.ingest.storage_room import StorageLimiter
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
@@ -88,20 +87,19 @@ def make_batch_requests(
 async def open_batches(
     settings: Settings,
     stores: AccountStores,
-    rules: KeyRules,
+    accounts: AccountServices,
     requests: RequestRunner,
     room: RunLimiter,
     tasks: TaskRegistry,
-    changes: AccountChangeNotifier,
     passing: PassingServices,
-    quotas: StorageQuotas,
+    quotas: StorageLimiter,
 ) -> BatchServices:
     """Return the services of batches; files that a killed daemon left without a row are deleted."""
     folder = settings.data_dir / FOLDER
     files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"), quotas=quotas)
     await files.start()
-    changes.subscribe(partial(_on_change, files, tasks))
-    rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, rules)
+    accounts.changes.subscribe(partial(_on_change, files, tasks))
+    rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, accounts.key_rules)
     lines = LineServices(
         requests,
         actors,

@@ -22,7 +22,7 @@ from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.reindex import ReindexRunner
-from gatewayd.ingest.storage_room import StorageQuotas
+from gatewayd.ingest.storage_room import StorageLimiter
 from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
 from gatewayd.ingest.upload import UploadRules, UploadService
 from gatewayd.knowledge.access import CollectionAccess
@@ -132,7 +132,7 @@ async def open_documents(
     settings: Settings,
     accounts: AccountServices,
     database: Database,
-    quotas: StorageQuotas,
+    quotas: StorageLimiter,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
 ) -> DocumentServices:
@@ -195,7 +195,7 @@ class _Builder:
         )
         self._updates = IndexUpdates(engines.index, stores.blobs, FileWatch())
 
-    def build(self, extractor: Extractor, quotas: StorageQuotas) -> DocumentServices:
+    def build(self, extractor: Extractor, quotas: StorageLimiter) -> DocumentServices:
         """Return the services."""
         settings, stores, engines = self._settings, self._stores, self._engines
         spaces = EmbeddingSpaces(

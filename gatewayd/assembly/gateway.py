@@ -141,9 +141,7 @@ async def open_services(
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
-    batches = await open_batches(
-        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes, passing, quotas
-    )
+    batches = await open_batches(settings, stores, accounts, requests, room, tasks, passing, quotas)
     audit = await open_audit(settings, database, tasks)
     services = GatewayServices(
         settings=settings,

@@ -11,7 +11,7 @@ from gatewayd.batches.records import BatchFile
 from gatewayd.batches.room import FileRoom
 from gatewayd.errors import invalid, not_found
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.storage_room import StorageQuotas, StorageReservation, UnlimitedStorage
+from gatewayd.ingest.storage_room import StorageLimiter, StorageReservation, UnlimitedStorage
 
 INPUT_PURPOSE: Final = "batch"
 OUTPUT_PURPOSE: Final = "batch_output"
@@ -56,7 +56,7 @@ class BatchFiles:
         rows: BatchFileStore,
         blobs: LocalBlobs,
         clock: ids.Clock = ids.now,
-        quotas: StorageQuotas | None = None,
+        quotas: StorageLimiter | None = None,
     ) -> None:
         self._quotas = quotas or UnlimitedStorage()
         self._rows = rows

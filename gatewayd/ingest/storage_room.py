@@ -21,7 +21,7 @@ class StorageReservation(Protocol):
         ...
 
 
-class StorageQuotas(Protocol):
+class StorageLimiter(Protocol):
     """The quotas of all users."""
 
     def reserved(self, user_id: str, size: int = 0) -> AbstractAsyncContextManager[StorageReservation]:
@@ -33,7 +33,7 @@ class StorageQuotas(Protocol):
 
 
 class UnlimitedStorage:
-    """Storage without quotas: a `StorageQuotas`, and the `StorageReservation` that it gives."""
+    """Storage without quotas: a `StorageLimiter`, and the `StorageReservation` that it gives."""
 
     @asynccontextmanager
     async def reserved(self, user_id: str, size: int = 0) -> AsyncIterator[StorageReservation]:

@@ -11,7 +11,7 @@ from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.ingest.blobs import ReceivedBytes
 from gatewayd.ingest.records import File, FileStatus, IngestJob, make_blob_key
-from gatewayd.ingest.storage_room import StorageQuotas, StorageReservation, UnlimitedStorage
+from gatewayd.ingest.storage_room import StorageLimiter, StorageReservation, UnlimitedStorage
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.text import compose_nfc
 from gatewayd.transactions import after_commit
@@ -93,7 +93,7 @@ class UploadService:
         wake: Callable[[], None],
         clock: ids.Clock = ids.now,
         new_id: ids.NewId = ids.new_id,
-        quotas: StorageQuotas | None = None,
+        quotas: StorageLimiter | None = None,
     ) -> None:
         self._quotas = quotas or UnlimitedStorage()
         self._stores = stores

@@ -30,7 +30,7 @@ class StorageState:
 
 
 class StorageQuotas:
-    """Implements `ingest.storage_room.StorageQuotas` over the rules of limits.
+    """Implements `ingest.storage_room.StorageLimiter` over the rules of limits.
 
     Bytes are reserved in this process while they come, and counted again in the transaction that adds the
     row. What is stored already is never refused: a quota below it refuses new files only.
