@@ -27,6 +27,7 @@ from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.errors import ErrorKind, GatewayError, full_message
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
+from gatewayd.http.connections.arrivals import ArrivalRules
 from gatewayd.http.server import HttpServer
 from gatewayd.http.tls import TlsCertificate
 from gatewayd.observe.logs import LogFormat, configure_logging
@@ -156,10 +157,10 @@ class Daemon:
         check_header_sockets(settings, given.http)
         if settings.tls_certificate is not None and settings.tls_key is not None:
             self._certificate = TlsCertificate(settings.tls_certificate, settings.tls_key)
-        tls = None if self._certificate is None else self._certificate.context
-        addresses = await public.listen_sockets(given.http, tls)
+        rules = self._arrival_rules()
+        addresses = await public.listen_sockets(given.http, rules)
         if settings.host and not given.http:
-            addresses.append(await public.listen_tcp(settings.host, settings.port, tls))
+            addresses.append(await public.listen_tcp(settings.host, settings.port, rules))
         if settings.http_socket is not None:
             group = settings.http_socket_group
             addresses.append(await public.listen_unix(settings.http_socket, group, "http_socket_group"))
@@ -168,6 +169,12 @@ class Daemon:
         else:
             addresses.append(await control.listen_unix(settings.control_socket, settings.control_group))
         return addresses
+
+    def _arrival_rules(self) -> ArrivalRules | None:
+        """Return what connections by TCP bring before their first request, None for plain HTTP."""
+        tls = None if self._certificate is None else self._certificate.context
+        proxies = self._settings.trusted_proxies if self._settings.proxy_protocol else None
+        return None if tls is None and proxies is None else ArrivalRules(tls, proxies)
 
     def _start_chores(self, gateway: Gateway) -> None:
         tasks = gateway.services.tasks

@@ -38,6 +38,11 @@ def _listeners(settings: Settings) -> FoundProblems:
         yield given, f"cannot use {given}: {absent} is not set"
 
 
+def _proxy_protocol(settings: Settings) -> FoundProblems:
+    if settings.proxy_protocol and not settings.trusted_proxies:
+        yield "proxy_protocol", "cannot use proxy_protocol: trusted_proxies is empty, so nobody could connect"
+
+
 def _first_administrator(settings: Settings) -> FoundProblems:
     has_password = bool(settings.webui_admin_password.get_secret_value())
     if bool(settings.webui_admin_email) != has_password:
@@ -217,6 +222,7 @@ def _is_loopback(host: str) -> bool:
 PROBLEMS: Final = (
     SettingsCheck(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
     SettingsCheck(("host", "http_socket", "control_socket", "tls_certificate", "tls_key"), _listeners),
+    SettingsCheck(("proxy_protocol", "trusted_proxies"), _proxy_protocol),
     SettingsCheck(("webui_admin_email", "webui_admin_password"), _first_administrator),
     SettingsCheck(("openai_api_base_urls", "openai_api_keys"), _key_positions),
     SettingsCheck(

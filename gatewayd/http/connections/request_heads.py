@@ -105,7 +105,7 @@ class ConnectionServer(web.Server):
         self._unsent = UnsentWatch(self.open, rates.send)
         self.is_draining = False
 
-    def __call__(self) -> web.RequestHandler:
+    def __call__(self) -> ServerConnection:
         """Return the protocol of a new connection."""
         connection = ServerConnection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
