@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from gatewayd.extras import PackageExtra, find_library, missing_extra_error
 BCRYPT_PREFIXES: Final = ("$2a$", "$2b$", "$2y$")
 """How hashes of bcrypt begin, which accounts from Open WebUI have up to their first sign-in."""
 
+_BCRYPT: Final = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
 MAX_BCRYPT_BYTES: Final = 72
 """Bytes of a password that count for bcrypt; Open WebUI cuts longer ones."""
 
@@ -122,5 +124,8 @@ def is_bcrypt(password_hash: str) -> bool:
 
 
 def is_known_hash(password_hash: str) -> bool:
-    """Tell whether a hash of another program is one that `Passwords` checks: of bcrypt or argon2."""
-    return is_bcrypt(password_hash) or password_hash.startswith("$argon2")
+    """Tell whether a hash of another program is one that `Passwords` checks: of argon2, or of bcrypt.
+
+    A hash of bcrypt with far more rounds than usual would occupy a processor for minutes.
+    """
+    return _BCRYPT.fullmatch(password_hash) is not None or password_hash.startswith("$argon2")
