@@ -40,11 +40,12 @@ class KnownPrincipals:
 
 
 class AccessLists:
-    """The rows of the table of grants, by the kind and id of their resource."""
+    """The rows of the table of grants, by the kind and id of their resource; None without the table."""
 
-    def __init__(self, rows: Iterable[ForeignRow]) -> None:
+    def __init__(self, rows: Iterable[ForeignRow] | None) -> None:
+        self._has_table = rows is not None
         self._rows: dict[tuple[str, str], list[ForeignRow]] = {}
-        for row in rows:
+        for row in rows or ():
             self._rows.setdefault((row.text("resource_type"), row.text("resource_id")), []).append(row)
 
     def of(self, kind: str, row: ForeignRow, known: KnownPrincipals, changes: list[str]) -> tuple[Grant, ...]:
@@ -52,7 +53,7 @@ class AccessLists:
 
         A grant to somebody who is not here, or of another form, is noted and left out.
         """
-        if row.has(CONTROL):
+        if not self._has_table and row.has(CONTROL):
             try:
                 grants: Sequence[Grant] = from_access_control(row.json(CONTROL))
             except GatewayError as error:
