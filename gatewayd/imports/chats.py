@@ -32,8 +32,8 @@ from gatewayd.text import MAX_CHAT_DEPTH
 MAX_MESSAGE_REMARKS: Final = 5
 """Messages of one chat that a report names; further ones are counted."""
 
-HEAD_LEVELS: Final = 60
-"""Levels of a member of a chat that are kept; deeper ones become text."""
+KEPT_LEVELS: Final = 60
+"""Levels of a member of a chat or message that are kept; deeper ones become text."""
 
 COLUMNS: Final = {
     "role": "role",
@@ -150,7 +150,7 @@ def _title(text: str, document: Mapping[str, Any]) -> str:
 
 def _head(document: Mapping[str, Any], changes: list[str]) -> dict[str, Any]:
     head = {
-        name: clean_value(member, HEAD_LEVELS) for name, member in document.items() if name not in OWN_MEMBERS
+        name: clean_value(member, KEPT_LEVELS) for name, member in document.items() if name not in OWN_MEMBERS
     }
     try:
         check_json(head, "chat")
@@ -240,9 +240,11 @@ def _parent(node: Mapping[str, Any]) -> str | None:
 
 def _plain(node: Mapping[str, Any], created_at: int) -> dict[str, Any]:
     """Return a message in the form that clients of the gateway send."""
-    plain = dict(node)
-    for name in ("id", "parentId", "childrenIds"):
-        plain.pop(name, None)
+    plain = {
+        name: member if name in ITEM_KINDS else clean_value(member, KEPT_LEVELS)
+        for name, member in node.items()
+        if name not in {"id", "parentId", "childrenIds"}
+    }
     role = plain.pop("role", None)
     if isinstance(role, str) and 0 < len(role) <= MAX_ROLE_CHARACTERS:
         plain["role"] = role

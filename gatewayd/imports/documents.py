@@ -13,6 +13,7 @@ from gatewayd.knowledge.records import Collection, CollectionDirectory
 
 IMAGES: Final = "image/"
 UNNAMED: Final = "file"
+MAX_NAME_BYTES: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ def read_file(row: ForeignRow, owner_id: str, now: int) -> ForeignFile:
 
 def is_file_name(name: str) -> bool:
     """Tell whether a text names an entry of a directory, and nothing outside of it."""
-    return name not in {"", ".", ".."} and "/" not in name and "\0" not in name
+    is_entry = name not in {"", ".", ".."} and "/" not in name and "\0" not in name
+    return is_entry and len(name.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 
 
 def read_collection(row: ForeignRow, owner_id: str, now: int) -> ForeignCollection:
