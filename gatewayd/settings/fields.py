@@ -6,6 +6,7 @@ from pydantic import Field
 
 SERVER: Final = "Server"
 STORAGE: Final = "Storage"
+CLUSTER: Final = "Cluster"
 ACCOUNTS: Final = "Accounts"
 SIGN_IN_PROVIDERS: Final = "Sign-in by providers"
 KEYS: Final = "API keys"
@@ -30,6 +31,7 @@ LOGGING: Final = "Logging"
 CATEGORIES: Final = (
     SERVER,
     STORAGE,
+    CLUSTER,
     ACCOUNTS,
     SIGN_IN_PROVIDERS,
     KEYS,

@@ -11,6 +11,7 @@ from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gatewayd.settings import types
+from gatewayd.settings.cluster import ClusterFields
 from gatewayd.settings.connections import ConnectionFields
 from gatewayd.settings.directory import DirectoryFields
 from gatewayd.settings.fields import (
@@ -68,6 +69,7 @@ class ConfiguredRuntime:
 
 class Settings(
     ListenerFields,
+    ClusterFields,
     ConnectionFields,
     DirectoryFields,
     MetricsFields,
