@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0023_privacy
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -447,7 +447,7 @@ CREATE TABLE "limits" (
     "budgets" TEXT NOT NULL,
     "warn_percent" BIGINT,
     "created_at" BIGINT NOT NULL,
-    "updated_at" BIGINT NOT NULL, "storage_bytes" BIGINT,
+    "updated_at" BIGINT NOT NULL,
     CONSTRAINT "uid_limits_subject_38e39f" UNIQUE ("subject", "subject_id", "model")
 );
 CREATE TABLE "limit_counters" (
@@ -572,5 +572,3 @@ CREATE TRIGGER audit_base_grows BEFORE UPDATE ON audit_base WHEN NEW.sequence <=
 CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base BEGIN SELECT RAISE(ABORT, 'the base of the audit log is kept'); END;
 CREATE INDEX "idx_usage_day_5405e6" ON "usage" ("day");
 CREATE INDEX "idx_usage_user_id_dec9fd" ON "usage" ("user_id", "day");
-CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
-CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");
