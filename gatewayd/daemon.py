@@ -125,6 +125,8 @@ class Daemon:
             await self._invocation.prepare(self._settings)
         self._notifier.status("opening the database")
         gateway = await assemble(self._settings, stack)
+        if gateway.services.cluster.reader is not None:
+            gateway.services.cluster.reader.on_newer_schema = self._on_stop
         servers = await self._serve(gateway, stack)
         gateway.services.health.ready = True
         self._start_chores(gateway)
@@ -207,6 +209,8 @@ class Daemon:
         tasks.spawn("old audit rows", _every(PRUNE_INTERVAL_SECONDS, audit.prune))
         for kind, rows in gateway.services.age_limits.kinds().items():
             tasks.spawn(kind, _every(PRUNE_INTERVAL_SECONDS, rows.prune))
+        if gateway.services.cluster.log is not None:
+            tasks.spawn("old changes", _every(PRUNE_INTERVAL_SECONDS, gateway.services.cluster.log.prune))
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval
         if interval is not None:

@@ -17,6 +17,8 @@ from gatewayd.assembly.accounts import (
     signing_keys,
 )
 from gatewayd.assembly.batches import PassingServices, make_batch_requests, open_batches
+from gatewayd.assembly.cluster.changes import watch_changes
+from gatewayd.assembly.cluster.services import open_changes
 from gatewayd.assembly.consumption.limits import make_quotas, open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
@@ -122,7 +124,9 @@ async def open_services(
     """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
     stores = make_stores(reader, signing_keys(settings))
-    accounts = await make_accounts(settings, stores, database, stack)
+    # Before anything of the database is remembered.
+    cluster = await open_changes(settings, database)
+    accounts = await make_accounts(settings, stores, database, stack, cluster.freshness)
     quotas = make_quotas(accounts, stores)
     documents = await open_documents(settings, accounts, database, quotas, tasks, stack)
     metering = make_metering(settings, usage, reader, tasks)
@@ -148,6 +152,7 @@ async def open_services(
         tasks=tasks,
         database=database,
         database_check=DatabaseCheck(database),
+        cluster=cluster,
         audit=audit,
         health=await open_health(database, tasks, stack),
         sources=sources,
@@ -171,6 +176,7 @@ async def open_services(
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )
     await open_sources(services, stack)
+    watch_changes(services, stores)
     return services
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.batches import BatchServices
+from gatewayd.assembly.cluster.services import ClusterServices
 from gatewayd.assembly.consumption.limits import LimitServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
@@ -39,6 +40,7 @@ class GatewayServices:
     tasks: TaskRegistry
     database: Database
     database_check: DatabaseCheck
+    cluster: ClusterServices
     audit: AuditServices
     health: HealthMonitor
     sources: ConfiguredSources

@@ -1,7 +1,7 @@
 """Catalog of all models of all sources, and the only place that decides who may use a model."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -83,10 +83,16 @@ class Catalog:
         self.changing = asyncio.Lock()
         """Held from reading a record until its change is committed."""
 
-    async def load(self) -> None:
-        """Load the model records; called once before the first use."""
-        self._records = {record.id: record for record in await self._store.list()}
-        self._principals = {key: principals_of(record.grants) for key, record in self._records.items()}
+    async def load(self, model_ids: Collection[str] | None = None) -> None:
+        """Read the model records: all before the first use, and those that another process has changed."""
+        if model_ids is None:
+            self._records = {record.id: record for record in await self._store.list()}
+            self._principals = {key: principals_of(record.grants) for key, record in self._records.items()}
+            self._invalidate()
+            return
+        for model_id in model_ids:
+            record = await self._store.find(model_id)
+            self._drop(model_id) if record is None else self._put(record)
 
     def use(self, sources: Sequence[ModelSource]) -> Sequence[ModelSource]:
         """Replace the sources and start fetching their lists; return the sources no longer used."""

@@ -1,7 +1,7 @@
 """Cancellation of the running requests of an account that loses its access, or of a session that ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Set
 from typing import TypeVar
 
 from gatewayd.accounts.change_notifier import AccountChange
@@ -61,6 +61,13 @@ class AccessRevocation:
             if task in self._revoked:
                 self._revoked.discard(task)
                 task.uncancel()
+
+    def running(self) -> Mapping[str, Set[str]]:
+        """Return the accounts with running requests, each with the sessions of these requests."""
+        return {
+            user_id: {session_id for session_id in tasks.values() if session_id is not None}
+            for user_id, tasks in self._running.items()
+        }
 
     def on_change(self, change: AccountChange) -> None:
         """Cancel the requests of the changed account, or of every account, whose access or session the change

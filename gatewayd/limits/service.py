@@ -107,9 +107,13 @@ class Limits:
         await self._store.remove_orphans()
         closed = await self._budgets.close_open()
         await self._budgets.prune(self._clock() - KEPT_SECONDS)
+        await self.load_rules()
+        return closed
+
+    async def load_rules(self) -> None:
+        """Read the rules: at the start, and after a change by another process."""
         self._rules = {rule.id: rule for rule in await self._store.list()}
         self._use_rules()
-        return closed
 
     async def list(self) -> Sequence[LimitRule]:
         """Return all limits, oldest first."""

@@ -49,7 +49,7 @@ class ManagedProviders:
         self.on_change: Callable[[], None] = lambda: None
 
     async def load(self) -> None:
-        """Read the stored providers: at start."""
+        """Read the stored providers: at start, and after a change by another process."""
         stored = await self._store.load()
         self._stored = replace(stored, providers=tuple(map(self._usable, stored.providers)))
         for provider in self._stored.providers:
