@@ -38,6 +38,7 @@ from gatewayd.accounts.signing_file import (
 )
 from gatewayd.accounts.users import Users
 from gatewayd.assembly.sign_in import make_directory
+from gatewayd.cluster.fresh_transactor import FreshTransactor
 from gatewayd.cluster.freshness import ALWAYS_FRESH
 from gatewayd.cluster.interfaces import Freshness
 from gatewayd.encryption import SecretKeys
@@ -111,6 +112,9 @@ class AccountServices:
     authenticator: Authenticator
     contact: AdminContact
     commits: CallbackTransactor
+    fresh: FreshTransactor
+    """The same, for changes that read what is remembered."""
+
     changes: AccountChangeNotifier
 
 
@@ -191,6 +195,7 @@ async def make_accounts(
         ),
         contact=AdminContact(users, runtime),
         commits=commits,
+        fresh=FreshTransactor(commits, freshness),
         changes=changes,
     )
 

@@ -61,8 +61,12 @@ from gatewayd.storage.engine.readers import open_ping, open_reader
 from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.transfer.renewal import renew_secrets
 from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import Transactor
 
 POLL_SECONDS: Final = 0.2
+
+MODELS_LOCK: Final = "model records"
+"""Name of the lock that serialises changes of model records across processes."""
 
 
 @dataclass(slots=True)
@@ -124,15 +128,14 @@ async def open_services(
     """Return the services, with the plugins loaded and their models among the sources."""
     reader = await stack.enter_async_context(open_reader(database.location))
     stores = make_stores(reader, signing_keys(settings))
-    # Before anything of the database is remembered.
     cluster = await open_changes(settings, database)
     accounts = await make_accounts(settings, stores, database, stack, cluster.freshness)
     quotas = make_quotas(accounts, stores)
     documents = await open_documents(settings, accounts, database, quotas, tasks, stack)
     metering = make_metering(settings, usage, reader, tasks)
-    catalog = await open_catalog(settings, stores, tasks, metering.meter)
+    catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
     live = await open_live(settings, accounts, tasks, stack)
-    servers = make_servers(settings, tasks, stack)
+    servers = make_servers(settings, tasks, stack, accounts.commits)
     identity = make_identity(settings, accounts, stores)
     parts = PluginDependencies(
         settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
@@ -160,7 +163,7 @@ async def open_services(
         identity=identity,
         provisioning=make_provisioning(settings, accounts, reader, stores.identities),
         catalog=catalog,
-        providers=make_providers(settings, lambda: services.settings),
+        providers=make_providers(settings, lambda: services.settings, accounts.fresh),
         pipeline=pipeline,
         documents=documents,
         live=live,
@@ -267,15 +270,17 @@ async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
 
 
 async def open_catalog(
-    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter
+    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter, commits: Transactor
 ) -> Catalog:
     """Return the catalogue with its records, without sources."""
-    catalog = make_catalog(settings, stores, tasks, meter)
+    catalog = make_catalog(settings, stores, tasks, meter, commits)
     await catalog.load()
     return catalog
 
 
-def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter) -> Catalog:
+def make_catalog(
+    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter, commits: Transactor
+) -> Catalog:
     """Return the catalogue without sources."""
     options = CatalogOptions(
         max_age=settings.models_cache_ttl,
@@ -284,7 +289,9 @@ def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry,
         bypass_all=settings.bypass_model_access_control,
         bypass_admins=settings.bypass_admin_access_control,
     )
-    return Catalog(stores.models, tasks, options, meter=meter)
+    return Catalog(
+        stores.models, tasks, options, meter=meter, changing=partial(commits.exclusive, MODELS_LOCK)
+    )
 
 
 def _read(path: Path) -> str:

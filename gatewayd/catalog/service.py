@@ -1,7 +1,8 @@
 """Catalog of all models of all sources, and the only place that decides who may use a model."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -66,6 +67,7 @@ class Catalog:
         options: CatalogOptions,
         clock: ids.Clock = ids.now,
         meter: CallMeter | None = None,
+        changing: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         self._store = records
         self._tasks = tasks
@@ -80,8 +82,9 @@ class Catalog:
         self.meter = meter or CallMeter()
         """Meters the calls of the models; each caller of a source reports to it."""
 
-        self.changing = asyncio.Lock()
-        """Held from reading a record until its change is committed."""
+        self._lock = asyncio.Lock()
+        self.changing = changing or (lambda: self._lock)
+        """Returns the block around reading a record and committing its change."""
 
     async def load(self, model_ids: Collection[str] | None = None) -> None:
         """Read the model records: all before the first use, and those that another process has changed."""
@@ -247,7 +250,7 @@ class Catalog:
 
     async def describe(self, record: ModelRecord, grants: Sequence[Grant] | None) -> ModelRecord:
         """Insert or replace a record; keep its owner, and without `grants` also its access list."""
-        async with self.changing:
+        async with self.changing():
             known = self.find_record(record.id) or record
             kept = known.grants if grants is None else tuple(grants)
             return await self.put_record(replace(record, id=known.id, user_id=known.user_id, grants=kept))
@@ -257,17 +260,19 @@ class Catalog:
 
         Raises not_found if neither a record nor a source has the model.
         """
-        async with self.changing:
+        # A source that has not answered yet is awaited here, outside of the transaction.
+        await self._models(refresh=False)
+        async with self.changing():
             return await self.regrant(model_id, grants, by=by)
 
     async def regrant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
-        """Do the same as `grant` for a caller that already holds `changing`."""
+        """Do the same as `grant` for a caller that is inside `changing()`."""
         return await self.put_record(replace(await self._known(model_id, by), grants=tuple(grants)))
 
     async def name_family(self, model_id: str, family: str, *, by: str) -> ModelRecord:
         """Store the canonical id of a model, "" for none, in its record; create the record if there is none.
 
-        The caller holds `changing`. Raises not_found, and invalid_request for an id that `check_family`
+        The caller is inside `changing()`. Raises not_found, and invalid_request for an id that `check_family`
         refuses.
         """
         known = await self._known(model_id, by)
@@ -287,7 +292,7 @@ class Catalog:
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
         """Enable or disable a recorded model for all users but administrators; not_found without a record."""
-        async with self.changing:
+        async with self.changing():
             known = self.find_record(model_id)
             if known is None:
                 raise not_found("model record", model_id)

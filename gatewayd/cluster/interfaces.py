@@ -15,7 +15,10 @@ class Freshness(Protocol):
         ...
 
     async def renew(self) -> None:
-        """Apply every change that was committed before this call; raises unavailable if that fails."""
+        """Apply every change that other processes committed before this call.
+
+        Raises unavailable if that fails.
+        """
         ...
 
 

@@ -40,7 +40,7 @@ class ChangeReader:
 
     A question to the database is answered with the version of the log and the rows that this node has not
     applied. They are applied within one step of the event loop. Rows that are missing, a version that went
-    back, and another database empty every cache first.
+    back, and another database empty every cache first. `run` and `answer` are two tasks.
     """
 
     def __init__(
@@ -57,12 +57,11 @@ class ChangeReader:
         self._identity = ""
         self._version = 0
         self._fresh_until = float("-inf")
-        self._heard_at = float("-inf")
         self._notified = asyncio.Event()
         self._refreshing = asyncio.Lock()
-        self._renewing = asyncio.Lock()
-        self._failed_from = float("-inf")
-        self._failure: GatewayError | None = None
+        self._wanted = asyncio.Event()
+        self._waiters: list[asyncio.Future[GatewayError | None]] = []
+        self._is_over = False
         self._is_failing = False
         self._is_drained = False
         self.clears = 0
@@ -88,20 +87,34 @@ class ChangeReader:
     async def renew(self) -> None:
         """Apply every change that was committed before this call; raises unavailable if that fails.
 
-        Callers that wait share a question that was sent after the call of each.
+        The question is asked by `answer`, so that no transaction of the caller holds the changes back.
         """
-        asked_at = self._clock()
-        async with self._renewing:
-            if self.is_fresh() or self._heard_at >= asked_at:
-                return
-            if self._failure is not None and self._failed_from >= asked_at:
-                raise self._failure.with_traceback(None)
-            sent_at = self._clock()
-            try:
-                await self._ask(self._log.read)
-            except GatewayError as error:
-                self._failed_from, self._failure = sent_at, error
-                raise
+        if self._is_over:
+            raise _not_followed()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        self._wanted.set()
+        failure = await waiter
+        if failure is not None:
+            raise failure.with_traceback(None)
+
+    async def answer(self) -> None:
+        """Serve the callers of `renew` for ever; those that wait together share a question."""
+        waiting: list[asyncio.Future[GatewayError | None]] = []
+        try:
+            while True:
+                await self._wanted.wait()
+                self._wanted.clear()
+                waiting, self._waiters = self._waiters, []
+                failure = None
+                try:
+                    await self._ask(self._log.read)
+                except GatewayError as error:
+                    failure = error
+                _settle(waiting, failure)
+        finally:
+            self._is_over = True
+            _settle([*waiting, *self._waiters], _not_followed())
 
     async def run(self) -> None:
         """Follow the log for ever, over new connections when one is lost."""
@@ -147,7 +160,6 @@ class ChangeReader:
         # What another answer has made stale meanwhile is read again as well, which does no harm.
         async with self._refreshing:
             await self._caches.refresh()
-        self._heard_at = max(self._heard_at, sent_at)
         self._fresh_until = max(self._fresh_until, sent_at + TRUST_SECONDS)
 
     def _apply(self, reading: LogReading, asked_version: int) -> None:
@@ -176,7 +188,7 @@ class ChangeReader:
         )
         self.clears += 1
         # Nothing that was remembered is used until everything is read again.
-        self._fresh_until = self._heard_at = float("-inf")
+        self._fresh_until = float("-inf")
         self._identity, self._version = reading.identity, reading.version
         self._caches.clear()
 
@@ -185,6 +197,16 @@ class ChangeReader:
             self._is_drained = True
             log.error("the database was migrated by a newer version, this node stops: %s", schema)
             self.on_newer_schema()
+
+
+def _settle(waiting: list[asyncio.Future[GatewayError | None]], failure: GatewayError | None) -> None:
+    for waiter in waiting:
+        if not waiter.done():
+            waiter.set_result(failure)
+
+
+def _not_followed() -> GatewayError:
+    return GatewayError(ErrorKind.UNAVAILABLE, "cannot read the change log: this process ends")
 
 
 def _follows(version: int, changes: list[Change], last: int) -> bool:

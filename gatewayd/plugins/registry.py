@@ -149,6 +149,11 @@ class PluginManager:
         entry = self._entries.get((family, plugin_id))
         return None if entry is None else entry.plugin
 
+    def is_current(self, plugin: Plugin) -> bool:
+        """Whether a record is that of its plugin, apart from its last problem and what loading finds out."""
+        entry = self._entries.get((plugin.family, plugin.id))
+        return entry is not None and _stored_part(entry.plugin) == _stored_part(plugin)
+
     def left_behind(self, family: PluginFamily, plugin_id: str) -> int:
         """Return the number of synchronous calls of a plugin that still run after they were stopped."""
         entry = self._entries.get((family, plugin_id))

@@ -53,6 +53,7 @@ def watch_changes(services: GatewayServices, stores: AccountStores) -> None:
 
     caches.reload([ChangeKind.LIMIT], reload_limits)
     services.tasks.spawn("change log", cluster.reader.run())
+    services.tasks.spawn("questions to the change log", cluster.reader.answer())
 
 
 class AccountInvalidation:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -13,6 +13,8 @@ from gatewayd.cluster.invalidation import Changed, InvalidationMap
 from gatewayd.cluster.reader import ChangeReader
 from gatewayd.cluster.records import ChangeKind
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.transactions import CallbackTransactor, after_commit
+from tests.fakes.accounts.memory_stores import Memory
 from tests.fakes.cluster.memory_log import MemoryLog
 
 SCHEMA = "0021_cluster_changes"
@@ -53,11 +55,13 @@ def log() -> MemoryLog:
 
 
 @pytest.fixture
-async def node(log: MemoryLog) -> Node:
+async def node(log: MemoryLog) -> AsyncIterator[Node]:
     node = Node(log)
     log.commit(("user", "before"))
     await node.reader.open()
-    return node
+    answering = asyncio.ensure_future(node.reader.answer())
+    yield node
+    answering.cancel()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -181,25 +185,49 @@ async def test_callers_share_a_question_that_was_sent_after_them(node: Node) -> 
     node.log.answers.clear()
     first = [asyncio.ensure_future(node.reader.renew()) for _ in range(20)]
     await until(lambda: node.log.reads == 2)
-    node.now += 1
     later = [asyncio.ensure_future(node.reader.renew()) for _ in range(20)]
     await asyncio.sleep(0)
-    node.now += 1
     node.log.answers.set()
     await asyncio.gather(*first, *later)
     # The first question was sent before the later callers came, and is too old for them.
     assert node.log.reads == 3
 
 
-async def test_callers_share_a_failure(node: Node) -> None:
+async def test_callers_share_a_failure_and_one_that_left_harms_nobody(node: Node) -> None:
     node.log.is_broken = True
-    results = await asyncio.gather(*(node.reader.renew() for _ in range(20)), return_exceptions=True)
-    assert {type(each) for each in results} == {GatewayError}
+    callers = [asyncio.ensure_future(node.reader.renew()) for _ in range(20)]
+    await asyncio.sleep(0)
+    callers[0].cancel()
+    results = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(each) for each in results[1:]] == [GatewayError] * 19
     assert node.log.reads == 2
     node.log.is_broken = False
-    node.now += 1
     await node.reader.renew()
     assert node.reader.is_fresh()
+
+
+async def test_nobody_waits_for_a_reader_that_has_ended(log: MemoryLog) -> None:
+    reader = Node(log).reader
+    answering = asyncio.ensure_future(reader.answer())
+    log.answers.clear()
+    waiting = asyncio.ensure_future(reader.renew())
+    await until(lambda: log.reads == 1)
+    answering.cancel()
+    for _ in range(2):
+        with pytest.raises(GatewayError, match="ends"):
+            await waiting
+        waiting = asyncio.ensure_future(reader.renew())
+
+
+async def test_a_change_in_a_transaction_of_the_caller_is_applied_outside_of_it(node: Node) -> None:
+    delivered: list[str] = []
+    node.caches.drop([ChangeKind.KEY], lambda user: after_commit(lambda: delivered.append(user)))
+    with pytest.raises(RuntimeError):
+        async with CallbackTransactor(Memory()).transaction():
+            node.log.commit(("key", "u1"))
+            await node.reader.renew()
+            raise RuntimeError
+    assert delivered == ["u1"]
 
 
 async def test_a_silent_database_is_unavailable(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
