@@ -260,7 +260,7 @@ async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
         if _is_absent(location.path):
             await migrate.migrate(location)
     database = await stack.enter_async_context(Database.open(location))
-    await database.own()
+    await database.own(shared=settings.cluster)
     status = await migrate.read_status(database)
     if status.is_fresh:
         await migrate.migrate_open(database)

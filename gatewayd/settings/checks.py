@@ -97,6 +97,22 @@ def _page_module(settings: Settings) -> FoundProblems:
         yield "page_module", f"cannot use page_module = {str(path)!r}: there is no such file"
 
 
+def _cluster(settings: Settings) -> FoundProblems:
+    if not settings.cluster:
+        return
+    if settings.database_location().startswith("sqlite"):
+        yield (
+            "cluster",
+            "cannot use cluster with SQLite: several nodes need database_url with a PostgreSQL server",
+        )
+    if not settings.webui_secret_key.get_secret_value():
+        yield (
+            "cluster",
+            "cannot use cluster without webui_secret_key: each node would make a secret of its own, and "
+            "accept no session of the others",
+        )
+
+
 REQUIRED_TOGETHER: Final = (
     ("content_extraction_engine", "external", "external_document_loader_url"),
     ("rag_embedding_engine", "openai", "rag_openai_api_base_url"),
@@ -229,6 +245,7 @@ PROBLEMS: Final = (
         ("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names
     ),
     SettingsCheck(tuple(OAuthFields.model_fields), _identity_providers),
+    SettingsCheck(("cluster", "database_url", "data_dir", "webui_secret_key"), _cluster),
     SettingsCheck(("builtin_model_path",), _builtin_model),
     SettingsCheck(("page_module",), _page_module),
     SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),

@@ -1,20 +1,40 @@
-"""The settings of the cluster profile."""
+"""Tests for gatewayd.settings.cluster."""
+
+from collections.abc import Callable
 
 import pytest
-from pydantic import ValidationError
 
-from gatewayd.settings.cluster import ClusterFields
+from gatewayd.settings import Settings
 
+Load = Callable[..., Settings]
+Problems = Callable[..., list[str]]
 
-def test_the_cluster_profile_is_off_unless_it_is_asked_for() -> None:
-    assert ClusterFields().cluster is False
-
-
-@pytest.mark.parametrize(("text", "value"), [("true", True), ("false", False)])
-def test_the_switch_takes_the_words_of_the_file(text: str, value: bool) -> None:
-    assert ClusterFields(cluster=text).cluster is value
+SERVER = "database_url = 'postgresql://db.example.org/gatewayd'\n"
+SECRET = f"webui_secret_key = '{'s' * 32}'\n"
 
 
-def test_other_words_are_refused() -> None:
-    with pytest.raises(ValidationError, match="cluster"):
-        ClusterFields(cluster="perhaps")
+def test_a_daemon_is_no_node_by_default(load_text: Load) -> None:
+    settings = load_text()
+    assert not settings.cluster
+    assert settings.node_name == ""
+    assert settings.node_lease == 12
+
+
+def test_a_node_with_what_it_needs(load_text: Load) -> None:
+    assert load_text(f"cluster = true\n{SERVER}{SECRET}").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [
+        (SECRET, "with SQLite: several nodes need database_url with a PostgreSQL server"),
+        (
+            SERVER,
+            "without webui_secret_key: each node would make a secret of its own, and accept no session of the"
+            " others",
+        ),
+    ],
+)
+def test_a_node_without_it_is_told_what_is_missing(problems: Problems, text: str, missing: str) -> None:
+    [problem] = problems(f"cluster = true\n{text}")
+    assert problem.endswith(f"cannot use cluster {missing}")
