@@ -24,6 +24,7 @@ TABLES: Final = (
     "gatewayd.storage.tables.limits",
     "gatewayd.storage.tables.audit",
     "gatewayd.storage.tables.usage",
+    "gatewayd.storage.tables.nodes",
 )
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}

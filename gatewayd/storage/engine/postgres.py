@@ -77,8 +77,8 @@ class _PooledConnection:
 class PostgresEngine(AsyncpgDBClient):
     """The connection pool."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(application_name=f"gatewayd (pid {os.getpid()})", **options)
+    def __init__(self, label: str = "", **options: Any) -> None:
+        super().__init__(application_name=f"gatewayd {label or f'(pid {os.getpid()})'}", **options)
         self._claim: Any = None
         self._claimed = False
         self._claim_lock = asyncio.Lock()
@@ -124,6 +124,20 @@ class PostgresEngine(AsyncpgDBClient):
         """Release the claim: a connection that returns to the pool loses its locks."""
         self._claimed = False
         await self._return_claim()
+
+    async def reserve(self) -> "ReservedSession":
+        """Open a connection outside of the pool."""
+        connection = await _wrap_errors(
+            asyncpg.connect,
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            database=self.database,
+            server_settings={**self.server_settings, "application_name": self.application_name},
+            **self.extra,
+        )
+        return ReservedSession(connection)
 
     async def create_connection(self, with_db: bool) -> None:
         """Open the pool."""
@@ -242,6 +256,23 @@ class PostgresEngine(AsyncpgDBClient):
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
         return await wrap_errors(func, self, *args, **kwargs)
+
+
+class ReservedSession:
+    """Implements `database.ReservedConnection`."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, query: str, *values: Any) -> list[Any]:
+        """Run one query, for a few seconds at most."""
+        with _time_limit(self._connection, CLAIM_SECONDS):
+            rows: list[Any] = await _wrap_errors(self._connection.fetch, query, *values)
+            return rows
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        self._connection.terminate()
 
 
 class PostgresTransaction(TransactionWrapper):

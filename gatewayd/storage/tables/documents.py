@@ -109,6 +109,7 @@ class JobRow(RowModel):
     not_before = IntegerColumn(db_index=True)
     lease_owner = NameColumn(max_length=64)
     lease_until = IntegerColumn()
+    fence = IntegerColumn(db_default=0)
     error = TextColumn(null=True)
     created_at = IntegerColumn()
 

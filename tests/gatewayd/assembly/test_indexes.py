@@ -10,8 +10,8 @@ import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
 from gatewayd.assembly.indexes import LazyIndex, describe_index, find_cache_state, find_recall, open_index
-from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
 from gatewayd.settings import load
 from gatewayd.storage.search.pgvector import PgVectorIndex
 from gatewayd.tasks import TaskRegistry
