@@ -2,10 +2,25 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.nodes.records import HeldLease, Node, NodePulse, NodeUse
+
+
+@dataclass
+class FakeMembership:
+    """Implements `NodeMembership` as a test sets it."""
+
+    id: str = "n1"
+    is_owner: bool = True
+    is_steady: bool = True
+    is_draining: bool = False
+    time: int = 1000
+
+    def clock(self) -> int:
+        return self.time
+
 
 UNREACHABLE = GatewayError(ErrorKind.UNAVAILABLE, "cannot reach the database: it is away")
 
