@@ -93,11 +93,14 @@ async def open_batches(
     tasks: TaskRegistry,
     passing: PassingServices,
     quotas: StorageLimiter,
+    *,
+    is_node: bool = False,
 ) -> BatchServices:
-    """Return the services of batches; files that a killed daemon left without a row are deleted."""
+    """Return the services of batches; unless this is a node, files of a killed daemon without a row go."""
     folder = settings.data_dir / FOLDER
     files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"), quotas=quotas)
-    await files.start()
+    if not is_node:
+        await files.start()
     accounts.changes.subscribe(partial(_on_change, files, tasks))
     rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, accounts.key_rules)
     lines = LineServices(

@@ -6,11 +6,13 @@ import os
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.embeddings import ConfiguredEmbedders, make_embedding, word_weight
 from gatewayd.assembly.indexes import open_index
+from gatewayd.assembly.upkeep.nodes import ClusterServices
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.blobs import LocalBlobs
@@ -19,6 +21,7 @@ from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, Space
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import FileService
 from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
+from gatewayd.ingest.job_leases import wait_for_leases
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.reindex import ReindexRunner
@@ -57,6 +60,9 @@ from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOpt
 
 BLOBS_FOLDER: Final = "files"
 READERS_FOLDER: Final = "readers"
+
+POLL_SECONDS: Final = 2.0
+"""Interval at which a node looks again at a file that somebody waits for: another node may process it."""
 
 log = logging.getLogger(__name__)
 
@@ -133,12 +139,17 @@ async def open_documents(
     accounts: AccountServices,
     database: Database,
     quotas: StorageLimiter,
+    cluster: ClusterServices,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
 ) -> DocumentServices:
-    """Return the services after removing unfinished uploads of an earlier run; `stack` closes them."""
+    """Return the services; `stack` closes them.
+
+    Unless this is a node, unfinished uploads of an earlier run are removed first.
+    """
     reader = await stack.enter_async_context(open_reader(database.location))
-    blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
+    node_id = "" if cluster.member is None else cluster.member.id
+    blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER, node_id)
     sweeper = StaleSweeper()
     stores = DocumentStores(
         files=TortoiseFiles(sweeper.wake),
@@ -150,7 +161,8 @@ async def open_documents(
     )
     # Nobody finds them, so the start does not wait for their removal.
     tasks.spawn("removal of stale passages", sweeper.run())
-    swept = await blobs.sweep(stores.files.blob_keys())
+    # What looks left over may be an upload that another node receives.
+    swept = 0 if node_id else await blobs.sweep(stores.files.blob_keys())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS_FOLDER, ignore_errors=True)
@@ -161,7 +173,7 @@ async def open_documents(
     )
     stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)
-    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor, quotas)
+    documents = _Builder(settings, accounts, stores, engines, tasks, cluster).build(extractor, quotas)
     # The first to be closed: what it works on uses all the others.
     stack.push_async_callback(documents.queue.close)
     return documents
@@ -177,7 +189,9 @@ class _Builder:
         stores: DocumentStores,
         engines: SearchEngines,
         tasks: TaskRegistry,
+        cluster: ClusterServices,
     ) -> None:
+        self._cluster = cluster
         self._settings = settings
         self._stores = stores
         self._engines = engines
@@ -193,7 +207,8 @@ class _Builder:
             passages=stores.passages,
             blobs=stores.blobs,
         )
-        self._updates = IndexUpdates(engines.index, stores.blobs, FileWatch())
+        watch = FileWatch() if cluster.member is None else FileWatch(POLL_SECONDS)
+        self._updates = IndexUpdates(engines.index, stores.blobs, watch)
 
     def build(self, extractor: Extractor, quotas: StorageLimiter) -> DocumentServices:
         """Return the services."""
@@ -202,9 +217,12 @@ class _Builder:
             SpaceStores(stores.spaces, stores.passages, stores.files),
             SpaceModels(engines.embedding.configured, engines.embedding.open_space),
             self._updates,
+            None if self._cluster.member is None else partial(wait_for_leases, stores.jobs),
         )
         processor = FileProcessor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
-        queue = IngestQueue(self._ingest, processor, self._tasks, queue_options(settings))
+        queue = IngestQueue(
+            self._ingest, processor, self._tasks, queue_options(settings), node=self._cluster.member
+        )
         intake = UploadService(self._ingest, upload_rules(settings), queue.wake, quotas=quotas)
         holdings = self._holdings(FileService(self._ingest, intake, self._access, processor, self._updates))
         members = CollectionMembers(holdings)
@@ -228,7 +246,7 @@ class _Builder:
             search=search_options(settings),
             attachments=self._attachments(holdings, scopes, retrieval),
             checks=self._checks(holdings, spaces),
-            reindexing=ReindexRunner(spaces, stores.spaces, self._tasks),
+            reindexing=ReindexRunner(spaces, stores.spaces, self._tasks, self._cluster.duties),
             extractor=extractor,
             confinement=find_confinement(settings),
         )

@@ -167,7 +167,7 @@ def make_edge_services(services: GatewayServices) -> EdgeServices:
     """Return the services that authenticate callers of the public application and revoke their access."""
     provisioning, shut_out = services.provisioning, AccessRevocation()
     services.accounts.changes.subscribe(shut_out.on_change)
-    services.cluster.running = shut_out.running
+    services.change_log.running = shut_out.running
     door = ScimAuthenticator(
         provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.batches import BatchServices
-from gatewayd.assembly.cluster.services import ClusterServices
+from gatewayd.assembly.cluster.services import ChangeServices
 from gatewayd.assembly.consumption.limits import LimitServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
@@ -20,6 +20,7 @@ from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.sources import ConfiguredSources
 from gatewayd.assembly.tool_servers import ToolServerServices
 from gatewayd.assembly.upkeep.audit import AuditServices
+from gatewayd.assembly.upkeep.nodes import ClusterServices
 from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.connections.capacity import DescriptorBudget
@@ -39,8 +40,9 @@ class GatewayServices:
     settings: Settings
     tasks: TaskRegistry
     database: Database
-    database_check: DatabaseCheck
     cluster: ClusterServices
+    change_log: ChangeServices
+    database_check: DatabaseCheck
     audit: AuditServices
     health: HealthMonitor
     sources: ConfiguredSources

@@ -67,6 +67,7 @@ class BatchWorker:
         self._clock = clock
         self._runs: dict[str, BatchRun | PassedRun | None] = {}
         self._owners: dict[str, str] = {}
+        self._task_ids: set[str] = set()
         self._crashes: Counter[str] = Counter()
         self._wake = asyncio.Event()
 
@@ -90,8 +91,15 @@ class BatchWorker:
         return replace(batch, completed=completed, failed=failed)
 
     async def work(self) -> None:
-        """Start batches as they come, for ever."""
+        """Start batches as they come, for ever; a cancellation stops those that run."""
         await self.sweep()
+        try:
+            await self._work()
+        finally:
+            for task_id in list(self._task_ids):
+                await self._tasks.stop(task_id)
+
+    async def _work(self) -> None:
         while True:
             self._wake.clear()
             try:
@@ -141,12 +149,14 @@ class BatchWorker:
         self._crashes[batch.id] += 1
 
         def end() -> None:
+            self._task_ids.discard(task_id)
             self._runs.pop(batch.id, None)
             self._owners.pop(batch.id, None)
             if not self._tasks.is_closing:
                 self.wake()
 
-        self._tasks.spawn(f"batch {batch.id}", self._process(batch), at_end=end)
+        task_id = self._tasks.spawn(f"batch {batch.id}", self._process(batch), at_end=end)
+        self._task_ids.add(task_id)
 
     async def _process(self, batch: Batch) -> None:
         """Bring a batch to its end; without database or disk it begins anew after a pause."""

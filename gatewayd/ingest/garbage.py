@@ -7,11 +7,15 @@ from typing import Final, Protocol
 
 from gatewayd import ids
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.nodes.duties import Duties, LocalDuties
 
 MIN_AGE_SECONDS: Final = 3600
 """Least age of what is collected: an upload writes, and its row follows its bytes, earlier than that."""
 
 DEFAULT_AGE_SECONDS: Final = 86_400
+
+DUTY: Final = "garbage"
+"""Name of the duty of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +84,10 @@ class GarbageCollector:
         transactor: RehearsedTransactions,
         clock: ids.Clock | None = None,
         aged: Mapping[str, AgedRows] | None = None,
+        duties: Duties | None = None,
     ) -> None:
         self._aged = aged or {}
+        self._duties = duties or LocalDuties()
         self._holders = holders
         self._spaces = spaces
         self._expired = expired
@@ -104,7 +110,12 @@ class GarbageCollector:
         """Remove what is older than an age in seconds, and return what was removed.
 
         Each file is looked at again right before it is deleted: its age, and whether it has a row by now.
+        Raises conflict while another node collects.
         """
+        async with self._duties.alone(DUTY):
+            return await self._collect(age)
+
+    async def _collect(self, age: int) -> Sequence[GarbageCount]:
         before = self._clock() - max(age, MIN_AGE_SECONDS)
         removed: list[int] = []
         uploads: list[int] = []

@@ -1,5 +1,6 @@
 """The lease under which a file is processed: nothing is written without it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
@@ -11,6 +12,10 @@ from gatewayd.transactions import Transactor
 
 JOB_TAKEN: Final = "job_taken"
 """Code of the conflict of a worker whose file another node has taken over."""
+
+
+LOOK_SECONDS: Final = 1.0
+"""Interval at which `wait_for_leases` looks."""
 
 
 class ProcessingLease(Protocol):
@@ -39,6 +44,14 @@ class JobLease:
                 f"cannot go on with file {self.job.file_id!r}: it is gone, or another node processes it",
                 code=JOB_TAKEN,
             )
+
+
+async def wait_for_leases(jobs: JobStore) -> None:
+    """Return when no lease of now is held any more."""
+    held = {(job.file_id, job.fence) for job in await jobs.list(leased=True)}
+    while held:
+        await asyncio.sleep(LOOK_SECONDS)
+        held &= {(job.file_id, job.fence) for job in await jobs.list(leased=True)}
 
 
 @asynccontextmanager

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from gatewayd.nodes.records import HeldLease, Node, NodePulse, NodeUse
+from gatewayd.nodes.records import ClaimedRun, HeldLease, Node, NodePulse, NodeUse, RunClaim
+from gatewayd.tasks import TaskOwner
 
 
 class NodeStore(Protocol):
@@ -88,4 +89,37 @@ class NodeMembership(Protocol):
 
     def clock(self) -> int:
         """Return the time of the database in epoch seconds, or a little less, never more."""
+        ...
+
+
+class RunStore(Protocol):
+    """The messages that nodes are answering."""
+
+    async def claim(
+        self, node_id: str, runs: Sequence[tuple[str, TaskOwner]], *, at: int
+    ) -> Sequence[RunClaim]:
+        """Claim messages for runs, each a pair of a task id and its owner; earlier claims of them are over.
+
+        Raises invalid_request for an id of a chat or message that is too long.
+        """
+        ...
+
+    async def hold(self, claim: RunClaim) -> bool:
+        """Lock a claim for the caller's transaction; False when it is over."""
+        ...
+
+    async def end(self, claim: RunClaim) -> None:
+        """Delete a claim."""
+        ...
+
+    async def list(self, node_id: str | None = None) -> Sequence[ClaimedRun]:
+        """Return the claims of all nodes, or of one, oldest first."""
+        ...
+
+    async def stop(self, task_id: str) -> bool:
+        """Ask the node of a run to stop it; False without the run."""
+        ...
+
+    async def remove_dead(self) -> int:
+        """Delete the claims of nodes whose lease is over, and return their number."""
         ...

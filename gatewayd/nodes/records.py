@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gatewayd.tasks import TaskOwner
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -59,3 +61,25 @@ class HeldLease:
 
     name: str
     fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunClaim:
+    """The right of one run to write its answer, until another run claims the message.
+
+    `fence` is higher than that of every earlier claim. `owner` names the user, the chat and the message.
+    """
+
+    task_id: str
+    owner: TaskOwner
+    fence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """A claim in the database, with its node, and whether somebody wants the run to stop."""
+
+    claim: RunClaim
+    node_id: str
+    is_stopped: bool
+    started_at: int

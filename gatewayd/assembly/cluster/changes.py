@@ -10,7 +10,7 @@ from gatewayd.accounts.interfaces import RevocationStore, UserStore
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.assembly.accounts import AccountStores
-from gatewayd.assembly.cluster.services import ClusterServices
+from gatewayd.assembly.cluster.services import ChangeServices
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.catalog.service import Catalog
@@ -34,7 +34,7 @@ ENDINGS: Final = (
 
 def watch_changes(services: GatewayServices, stores: AccountStores) -> None:
     """Apply the changes of other nodes to the services from now on; does nothing without a reader."""
-    cluster, accounts = services.cluster, services.accounts
+    cluster, accounts = services.change_log, services.accounts
     if cluster.reader is None:
         return
     caches = cluster.caches
@@ -113,7 +113,7 @@ class AccessRecheck:
         users: UserStore,
         revocations: RevocationStore,
         changes: AccountChangeNotifier,
-        cluster: ClusterServices,
+        cluster: ChangeServices,
     ) -> None:
         self._users = users
         self._revocations = revocations

@@ -15,7 +15,7 @@ from gatewayd.storage.engine.migrate import known_migrations
 
 
 @dataclass(slots=True)
-class ClusterServices:
+class ChangeServices:
     """What this process knows of the changes of others.
 
     Without the cluster profile there is no reader. `log` is that of a PostgreSQL database, which grows in any
@@ -30,7 +30,7 @@ class ClusterServices:
     """Returns the accounts with running requests, each with the sessions of these requests."""
 
 
-async def open_changes(settings: Settings, database: Database) -> ClusterServices:
+async def open_changes(settings: Settings, database: Database) -> ChangeServices:
     """Return the services at the present version of the log; what is read from now on may be remembered.
 
     Raises not_configured for the cluster profile on SQLite.
@@ -43,10 +43,10 @@ async def open_changes(settings: Settings, database: Database) -> ClusterService
                 "cannot use the cluster profile: it needs PostgreSQL, and database_url names a SQLite file",
                 param="cluster",
             )
-        return ClusterServices(caches)
+        return ChangeServices(caches)
     log = PostgresChangeLog(database)
     if not settings.cluster:
-        return ClusterServices(caches, log=log)
+        return ChangeServices(caches, log=log)
     reader = ChangeReader(log, caches, known_migrations()[-1])
     await reader.open()
-    return ClusterServices(caches, reader, reader, log)
+    return ChangeServices(caches, reader, reader, log)

@@ -1,4 +1,4 @@
-"""Nodes of a cluster, their leases, the answers that they are making, and fences of ingest jobs."""
+"""Nodes of a cluster, their leases, answers and streams, and fences of ingest jobs."""
 
 from tortoise import fields, migrations
 from tortoise.migrations import operations as ops
@@ -11,7 +11,7 @@ def _options(table: str, description: str) -> dict[str, object]:
 
 
 class Migration(migrations.Migration):
-    """Make the tables; no lease of a job has a fence yet."""
+    """Make the tables; no stream has a node yet, and no lease of a job a fence."""
 
     dependencies = [("gatewayd", "0020_usage")]
 
@@ -74,5 +74,6 @@ class Migration(migrations.Migration):
             },
             bases=["Model"],
         ),
+        ops.AddField("StreamRow", "node_id", NameColumn(max_length=64, db_default="")),
         ops.AddField("JobRow", "fence", IntegerColumn(db_default=0)),
     ]

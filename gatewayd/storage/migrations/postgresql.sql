@@ -586,7 +586,8 @@ CREATE TABLE streams (
     ended_at bigint,
     last_frame bigint NOT NULL,
     size bigint NOT NULL,
-    headers jsonb NOT NULL
+    headers jsonb NOT NULL,
+    node_id character varying(64) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE streams IS 'One answer that goes on without its client. An operator as its user has no account.';
 CREATE TABLE tool_servers (

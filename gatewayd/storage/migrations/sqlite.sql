@@ -389,7 +389,7 @@ CREATE TABLE "streams" (
     "last_frame" BIGINT NOT NULL,
     "size" BIGINT NOT NULL,
     "headers" TEXT NOT NULL
-);
+, "node_id" VARCHAR(64) NOT NULL DEFAULT '');
 CREATE TABLE "stream_frames" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "stream_id" VARCHAR(64) NOT NULL,
