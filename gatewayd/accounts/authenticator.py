@@ -70,6 +70,18 @@ class Authenticator:
             await self._freshness.renew()
         digest = ids.digest(credential)
         actor = self._find_cached(digest) or await self._load(credential, digest)
+        return self._accept(actor, digest, method, path)
+
+    def find(self, credential: str, method: str, path: str) -> Actor | None:
+        """Return what `authenticate` returns if the actor is cached, else None; raises as it does."""
+        if len(credential) > MAX_CREDENTIAL:
+            return None
+        digest = ids.digest(credential)
+        actor = self._find_cached(digest)
+        return None if actor is None else self._accept(actor, digest, method, path)
+
+    def _accept(self, actor: Actor, digest: str, method: str, path: str) -> Actor:
+        """Return an actor after the checks of every request."""
         now = self._clock()
         if actor.expires_at is not None and actor.expires_at <= now:
             self._forget(digest)

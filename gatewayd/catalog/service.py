@@ -168,6 +168,11 @@ class Catalog:
             )
         return found
 
+    def find_candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate[ModelSource]]:
+        """Return what `candidates` returns if that needs no wait and refuses nothing, else an empty list."""
+        found = self._current().get(model_id, ())
+        return found if found and self._may_use(viewer, found[0].model.id) else ()
+
     def alias_of(self, model_id: str) -> str:
         """Return the name of a model in the lists of clients that take names of Claude only."""
         if model_id.startswith(CLAUDE_NAMES):

@@ -102,6 +102,10 @@ class ExaminedResponse:
         except orjson.JSONDecodeError:
             return None
 
+    def peek(self) -> bytes | None:
+        """Return None: the body is read already, in part."""
+        return None
+
     async def read(self, limit: int) -> bytes:
         """Return the whole body; raises TransportError."""
         start, self._start = self._start, b""
@@ -152,6 +156,12 @@ class KeyedClient:
                 return response
             response.close()
         return await self._client.request(method, url, {**headers, **self._headers[self._ring.take()]}, body)
+
+    def post_at_once(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None], limit: int
+    ) -> UpstreamResponse | None:
+        """Return None: a refusal of a key has another request follow."""
+        return None
 
     async def upload(
         self,

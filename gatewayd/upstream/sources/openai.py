@@ -1,9 +1,10 @@
 """Source for the OpenAI protocol; requests and answers are not converted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gatewayd.catalog.interfaces import (
+    BegunCompletion,
     CallContext,
     ForwardedAnswer,
     PreparingSource,
@@ -18,13 +19,13 @@ from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
 from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.providers.rules import Protocol
-from gatewayd.upstream.http.client import UpstreamClient
+from gatewayd.upstream.http.client import UpstreamClient, UpstreamResponse
 from gatewayd.upstream.sources.batches import OpenAiBatches
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
+from gatewayd.upstream.sources.provider_client import BegunPost, ProviderClient, listed_objects
 from gatewayd.upstream.sources.rerank import post_rerank
 from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
@@ -86,6 +87,20 @@ class OpenAiSource(PreparingSource):
             _unstreamed(self._own(body, model, context)),
             context,
         )
+        return self._completion(raw, answer)
+
+    def complete_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunCompletion | None:
+        """Send the request of `complete` and return at once; None if that needs a wait."""
+        if self._is_for_responses(body, model) or self.prepares(model):
+            return None
+        path = self._path("/chat/completions", model.upstream_id)
+        plain = _unstreamed(self._own(body, model, context))
+        begun = self._exchange.post_at_once(path, plain, context, arrived)
+        return None if begun is None else BegunOpenAiCompletion(begun, self._completion)
+
+    def _completion(self, raw: bytes, answer: Body) -> Completion:
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
         try:
@@ -193,6 +208,31 @@ class OpenAiSource(PreparingSource):
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+class BegunOpenAiCompletion:
+    """The `catalog.interfaces.BegunCompletion` of a provider; `convert` checks its answer."""
+
+    __slots__ = ("_begun", "_convert")
+
+    def __init__(self, begun: BegunPost, convert: Callable[[bytes, Body], Completion]) -> None:
+        self._begun = begun
+        self._convert = convert
+
+    @property
+    def sent(self) -> tuple[str, Mapping[str, str], bytes]:
+        """URL, headers and body of the request."""
+        return self._begun.sent
+
+    @property
+    def response(self) -> UpstreamResponse:
+        """The response to the request."""
+        return self._begun.response
+
+    def take(self) -> Completion | None:
+        """Return the answer; None for one that `complete` has to read."""
+        found = self._begun.take()
+        return None if found is None else self._convert(*found)
 
 
 def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:
