@@ -74,7 +74,7 @@ class Authenticator:
 
     def find(self, credential: str, method: str, path: str) -> Actor | None:
         """Return what `authenticate` returns if the actor is cached, else None; raises as it does."""
-        if len(credential) > MAX_CREDENTIAL:
+        if len(credential) > MAX_CREDENTIAL or not self._freshness.is_fresh():
             return None
         digest = ids.digest(credential)
         actor = self._find_cached(digest)

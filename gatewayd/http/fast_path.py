@@ -1,7 +1,7 @@
 """The fast path: plain requests that are answered in callbacks, without a task.
 
 It uses the functions of the edge and of the services that need no wait. Whatever would wait, refuse or fail
-is left to the handler of the row, before anything is sent or with what has come. So every refusal has one home.
+is left to the handler of the row, before anything is sent or with what has come: every refusal has one home.
 """
 
 import logging

@@ -30,9 +30,9 @@ class ReceivedBytes:
 class LocalBlobs:
     """Stores the bytes of a key at `<last two characters of key>/<key>` under a folder.
 
-    An incomplete blob is at `incoming/<key>`, that of a node at `incoming/<node>/<key>`. File names that clients
-    send never become part of a path. A key is used once: what is there is neither replaced nor deleted by another
-    attempt to store it.
+    An incomplete blob is at `incoming/<key>`, that of a node at `incoming/<node>/<key>`. File names that
+    clients send never become part of a path. A key is used once: what is there is neither replaced nor
+    deleted by another attempt to store it.
     """
 
     def __init__(self, folder: Path, node_id: str = "") -> None:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 from tortoise.backends.asyncpg.client import AsyncpgDBClient, TransactionWrapper
 from tortoise.exceptions import OperationalError
 
@@ -127,7 +128,7 @@ class PostgresEngine(AsyncpgDBClient):
 
     async def reserve(self) -> "ReservedSession":
         """Open a connection outside of the pool."""
-        connection = await _wrap_errors(
+        connection = await wrap_errors(
             asyncpg.connect,
             host=self.host,
             port=self.port,
@@ -267,7 +268,7 @@ class ReservedSession:
     async def rows(self, query: str, *values: Any) -> list[Any]:
         """Run one query, for a few seconds at most."""
         with _time_limit(self._connection, CLAIM_SECONDS):
-            rows: list[Any] = await _wrap_errors(self._connection.fetch, query, *values)
+            rows: list[Any] = await wrap_errors(self._connection.fetch, query, *values)
             return rows
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0022_nodes
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys
 CREATE FUNCTION audit_base_grow() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -24,6 +24,77 @@ CREATE FUNCTION audit_log_refuse() RETURNS trigger
 BEGIN
     RAISE EXCEPTION 'the audit log is append-only';
 END $$;
+CREATE FUNCTION cluster_log() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    kinds text[];
+    subjects text[];
+    last bigint;
+BEGIN
+    -- The first row of a transaction logs all of them.
+    IF NOT EXISTS (SELECT 1 FROM cluster_pending
+        WHERE transaction = NEW.transaction AND kind = NEW.kind AND subject = NEW.subject) THEN
+        RETURN NULL;
+    END IF;
+    WITH noted AS (
+        DELETE FROM cluster_pending WHERE transaction = NEW.transaction RETURNING kind, subject
+    ), folded AS (
+        SELECT kind FROM noted GROUP BY kind HAVING count(*) > 100 OR bool_or(subject = '')
+    ), logged AS (
+        SELECT kind, '' AS subject FROM folded
+        UNION ALL SELECT kind, subject FROM noted WHERE kind NOT IN (SELECT kind FROM folded)
+    )
+    SELECT array_agg(kind ORDER BY kind, subject), array_agg(subject ORDER BY kind, subject)
+        INTO kinds, subjects FROM logged;
+    UPDATE cluster_version SET v = v + cardinality(kinds) WHERE id = 1 RETURNING v INTO STRICT last;
+    INSERT INTO cluster_changes (version, kind, subject, at)
+        SELECT last - cardinality(kinds) + n, kind, subject, clock_timestamp()
+        FROM unnest(kinds, subjects) WITH ORDINALITY AS logged(kind, subject, n);
+    PERFORM pg_notify('gatewayd_changes', last::text);
+    RETURN NULL;
+END $$;
+CREATE FUNCTION cluster_note_all() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO cluster_pending (transaction, kind, subject) VALUES (pg_current_xact_id(), TG_ARGV[0], '')
+        ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION cluster_note_row() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    former text;
+    present text;
+BEGIN
+    EXECUTE format('SELECT %s, %s',
+        (SELECT string_agg(format('$1.%I::text', name), '||''/''||' ORDER BY n)
+            FROM unnest(TG_ARGV[1:]) WITH ORDINALITY AS names(name, n)),
+        (SELECT string_agg(format('$2.%I::text', name), '||''/''||' ORDER BY n)
+            FROM unnest(TG_ARGV[1:]) WITH ORDINALITY AS names(name, n)))
+        INTO former, present USING OLD, NEW;
+    INSERT INTO cluster_pending (transaction, kind, subject)
+        SELECT pg_current_xact_id(), TG_ARGV[0], subject FROM unnest(ARRAY[former, present]) AS noted(subject)
+        ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $_$;
+CREATE FUNCTION cluster_note_rows() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $_$
+BEGIN
+    EXECUTE format(
+        'WITH subjects AS (SELECT DISTINCT %s AS subject FROM changed)'
+        ' INSERT INTO cluster_pending (transaction, kind, subject)'
+        ' SELECT DISTINCT pg_current_xact_id(), $1,'
+        ' CASE WHEN (SELECT count(*) FROM subjects) > 100 THEN '''' ELSE subject END FROM subjects'
+        ' ON CONFLICT DO NOTHING',
+        (SELECT string_agg(format('%I::text', name), '||''/''||' ORDER BY n)
+            FROM unnest(TG_ARGV[1:]) WITH ORDINALITY AS names(name, n)))
+        USING TG_ARGV[0];
+    RETURN NULL;
+END $_$;
 CREATE TABLE access_grants (
     id bigint NOT NULL,
     resource_type character varying(32) NOT NULL COLLATE pg_catalog."C",
@@ -207,6 +278,22 @@ CREATE TABLE chats (
     user_id character varying(64) NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE chats IS 'One chat without its messages, whose title_key is the title folded to one case.';
+CREATE TABLE cluster_changes (
+    version bigint NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+CREATE UNLOGGED TABLE cluster_pending (
+    transaction xid8 NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL
+);
+CREATE TABLE cluster_version (
+    id integer NOT NULL,
+    v bigint NOT NULL,
+    CONSTRAINT cluster_version_id_check CHECK ((id = 1))
+);
 CREATE TABLE collection_directories (
     id character varying(64) NOT NULL COLLATE pg_catalog."C",
     parent_id character varying(64) COLLATE pg_catalog."C",
@@ -295,7 +382,8 @@ CREATE TABLE files (
     data jsonb NOT NULL,
     updated_at bigint NOT NULL,
     created_at bigint NOT NULL,
-    blank_pages bigint DEFAULT 0 NOT NULL
+    blank_pages bigint DEFAULT 0 NOT NULL,
+    blob character varying(128) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE files IS 'One document, without its bytes, text and passages.';
 CREATE TABLE group_external_ids (
@@ -414,7 +502,8 @@ CREATE TABLE limits (
     budgets jsonb NOT NULL,
     warn_percent bigint,
     created_at bigint NOT NULL,
-    updated_at bigint NOT NULL
+    updated_at bigint NOT NULL,
+    storage_bytes bigint
 );
 COMMENT ON TABLE limits IS 'One limit of a key, user, group or of all, for one model or for all models (\"\").';
 CREATE TABLE models (
@@ -790,6 +879,7 @@ ALTER TABLE ONLY user_identities ALTER COLUMN id SET DEFAULT nextval('user_ident
 ALTER TABLE ONLY user_subjects ALTER COLUMN id SET DEFAULT nextval('user_subjects_id_seq'::regclass);
 ALTER TABLE ONLY user_valves ALTER COLUMN id SET DEFAULT nextval('user_valves_id_seq'::regclass);
 ALTER TABLE ONLY vector_batches ALTER COLUMN id SET DEFAULT nextval('vector_batches_id_seq'::regclass);
+INSERT INTO cluster_version VALUES (1, 0);
 ALTER TABLE ONLY access_grants
     ADD CONSTRAINT access_grants_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY answer_runs
@@ -816,6 +906,12 @@ ALTER TABLE ONLY chat_tags
     ADD CONSTRAINT chat_tags_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY chats
     ADD CONSTRAINT chats_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY cluster_changes
+    ADD CONSTRAINT cluster_changes_pkey PRIMARY KEY (version);
+ALTER TABLE ONLY cluster_pending
+    ADD CONSTRAINT cluster_pending_pkey PRIMARY KEY (transaction, kind, subject);
+ALTER TABLE ONLY cluster_version
+    ADD CONSTRAINT cluster_version_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY collection_directories
     ADD CONSTRAINT collection_directories_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY collection_files
@@ -976,6 +1072,8 @@ CREATE INDEX idx_files_created_e0978a ON files USING btree (created_at);
 CREATE INDEX idx_files_digest_3dc6ee ON files USING btree (digest);
 CREATE INDEX idx_files_status_04501b ON files USING btree (status);
 CREATE INDEX idx_files_text_ha_a3debf ON files USING btree (text_hash);
+CREATE INDEX idx_files_updated_32bcf3 ON files USING btree (updated_at, id);
+CREATE INDEX idx_files_user_id_11ec3a ON files USING btree (user_id, size);
 CREATE INDEX idx_files_user_id_a51de5 ON files USING btree (user_id, created_at, id);
 CREATE INDEX idx_group_membe_user_id_d5256e ON group_members USING btree (user_id, group_id);
 CREATE INDEX idx_idempotent__created_a52d7f ON idempotent_requests USING btree (created_at);
@@ -1012,6 +1110,49 @@ CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base FOR EACH ROW EXECUTE 
 CREATE TRIGGER audit_log_kept BEFORE DELETE ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_keep();
 CREATE TRIGGER audit_log_not_emptied BEFORE TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_refuse();
 CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_refuse();
+CREATE TRIGGER cluster_grant_delete AFTER DELETE ON access_grants REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_grant_insert AFTER INSERT ON access_grants REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_grant_truncate AFTER TRUNCATE ON access_grants FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('grant');
+CREATE TRIGGER cluster_grant_update AFTER UPDATE OF resource_type, resource_id, principal_type, principal_id, permission ON access_grants FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_group_delete AFTER DELETE ON groups REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('group', 'id');
+CREATE TRIGGER cluster_group_truncate AFTER TRUNCATE ON groups FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('group');
+CREATE TRIGGER cluster_group_update AFTER UPDATE OF permissions ON groups FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('group', 'id');
+CREATE TRIGGER cluster_key_delete AFTER DELETE ON api_keys REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('key', 'user_id');
+CREATE TRIGGER cluster_key_truncate AFTER TRUNCATE ON api_keys FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('key');
+CREATE TRIGGER cluster_key_update AFTER UPDATE OF user_id, digest, expires_at ON api_keys FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('key', 'user_id');
+CREATE TRIGGER cluster_limit_delete AFTER DELETE ON limits REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('limit', 'id');
+CREATE TRIGGER cluster_limit_insert AFTER INSERT ON limits REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('limit', 'id');
+CREATE TRIGGER cluster_limit_truncate AFTER TRUNCATE ON limits FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('limit');
+CREATE TRIGGER cluster_limit_update AFTER UPDATE OF subject, subject_id, subject_name, model, requests_per_minute, tokens_per_minute, parallel, budgets, warn_percent ON limits FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('limit', 'id');
+CREATE CONSTRAINT TRIGGER cluster_logged AFTER INSERT ON cluster_pending DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cluster_log();
+CREATE TRIGGER cluster_member_delete AFTER DELETE ON group_members REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('member', 'user_id');
+CREATE TRIGGER cluster_member_insert AFTER INSERT ON group_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('member', 'user_id');
+CREATE TRIGGER cluster_member_truncate AFTER TRUNCATE ON group_members FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('member');
+CREATE TRIGGER cluster_member_update AFTER UPDATE OF group_id, user_id ON group_members FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('member', 'user_id');
+CREATE TRIGGER cluster_model_delete AFTER DELETE ON models REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('model', 'id');
+CREATE TRIGGER cluster_model_insert AFTER INSERT ON models REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('model', 'id');
+CREATE TRIGGER cluster_model_truncate AFTER TRUNCATE ON models FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('model');
+CREATE TRIGGER cluster_model_update AFTER UPDATE OF id, user_id, name, base_model_id, params, meta, is_active ON models FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('model', 'id');
+CREATE TRIGGER cluster_plugin_delete AFTER DELETE ON plugins REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
+CREATE TRIGGER cluster_plugin_insert AFTER INSERT ON plugins REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
+CREATE TRIGGER cluster_plugin_truncate AFTER TRUNCATE ON plugins FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('plugin');
+CREATE TRIGGER cluster_plugin_update AFTER UPDATE OF family, id, kind, user_id, name, content, description, manifest, meta, specs, valves, is_active, is_global, origin, path, missing ON plugins FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('plugin', 'family', 'id');
+CREATE TRIGGER cluster_session_insert AFTER INSERT ON revoked_tokens REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('session', 'user_id', 'jti');
+CREATE TRIGGER cluster_session_truncate AFTER TRUNCATE ON revoked_tokens FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('session');
+CREATE TRIGGER cluster_setting_delete AFTER DELETE ON stored_values REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');
+CREATE TRIGGER cluster_setting_insert AFTER INSERT ON stored_values REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');
+CREATE TRIGGER cluster_setting_truncate AFTER TRUNCATE ON stored_values FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('setting');
+CREATE TRIGGER cluster_setting_update AFTER UPDATE OF name, value ON stored_values FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('setting', 'name');
+CREATE TRIGGER cluster_tool_server_delete AFTER DELETE ON tool_servers REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('tool_server', 'id');
+CREATE TRIGGER cluster_tool_server_insert AFTER INSERT ON tool_servers REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('tool_server', 'id');
+CREATE TRIGGER cluster_tool_server_truncate AFTER TRUNCATE ON tool_servers FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('tool_server');
+CREATE TRIGGER cluster_tool_server_update AFTER UPDATE OF id, name, url, type, description, path, key, headers, spec, functions, timeout, is_active ON tool_servers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('tool_server', 'id');
+CREATE TRIGGER cluster_user_out AFTER UPDATE OF active, role, token_version ON users FOR EACH ROW WHEN ((old.active AND ((old.role)::text <> 'pending'::text) AND (NOT (new.active AND ((new.role)::text <> 'pending'::text))))) EXECUTE FUNCTION cluster_note_row('user_out', 'id');
+CREATE TRIGGER cluster_user_removed_delete AFTER DELETE ON users REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('user_removed', 'id');
+CREATE TRIGGER cluster_user_removed_truncate AFTER TRUNCATE ON users FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('user_removed');
+CREATE TRIGGER cluster_user_signed_out AFTER UPDATE OF active, role, token_version ON users FOR EACH ROW WHEN ((old.token_version <> new.token_version)) EXECUTE FUNCTION cluster_note_row('user_signed_out', 'id');
+CREATE TRIGGER cluster_user_truncate AFTER TRUNCATE ON users FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('user');
+CREATE TRIGGER cluster_user_update AFTER UPDATE OF email, username, name, role, active, profile_image_url, token_version, profile, settings, info, oauth, scim, user_name, display_name, formatted_name, given_name, family_name, emails, roles ON users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('user', 'id');
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY batch_files

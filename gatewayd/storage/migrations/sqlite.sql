@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0022_nodes
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -132,7 +132,7 @@ CREATE TABLE "files" (
     "data" TEXT NOT NULL,
     "updated_at" BIGINT NOT NULL,
     "created_at" BIGINT NOT NULL
-, "blank_pages" BIGINT NOT NULL DEFAULT 0);
+, "blank_pages" BIGINT NOT NULL DEFAULT 0, "blob" VARCHAR(128) NOT NULL DEFAULT '');
 CREATE TABLE "file_texts" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "staged" INT NOT NULL,
@@ -447,7 +447,7 @@ CREATE TABLE "limits" (
     "budgets" TEXT NOT NULL,
     "warn_percent" BIGINT,
     "created_at" BIGINT NOT NULL,
-    "updated_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL, "storage_bytes" BIGINT,
     CONSTRAINT "uid_limits_subject_38e39f" UNIQUE ("subject", "subject_id", "model")
 );
 CREATE TABLE "limit_counters" (
@@ -605,3 +605,5 @@ CREATE INDEX "idx_usage_user_id_dec9fd" ON "usage" ("user_id", "day");
 CREATE INDEX "idx_nodes_name_c52c40" ON "nodes" ("name");
 CREATE INDEX "idx_answer_runs_task_id_699a87" ON "answer_runs" ("task_id");
 CREATE INDEX "idx_answer_runs_node_id_c8bb90" ON "answer_runs" ("node_id");
+CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
+CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");

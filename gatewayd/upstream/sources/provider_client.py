@@ -137,6 +137,7 @@ class ProviderClient:
     async def delete(self, path: str) -> object:
         """Delete what is at `path`, and return the JSON object or list of the answer."""
         return (await self._read_whole(self._ask("DELETE", path, None)))[1]
+
     def post_at_once(
         self, path: str, body: Mapping[str, Any], context: CallContext, arrived: Callable[[], None]
     ) -> "BegunPost | None":
