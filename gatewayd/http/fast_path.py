@@ -16,12 +16,12 @@ from gatewayd.http.connections.fast_path import FastConnection
 from gatewayd.http.context import REPLY_HEADERS
 from gatewayd.http.middleware import PublicEdge
 from gatewayd.http.observation import CLIENT_CLOSED_STATUS, Observed, ObservedRow, RequestObservation
-from gatewayd.http.routes import BegunAnswer, Handler, Route, RouteAccess
+from gatewayd.http.routes import ANTHROPIC_VERSION, BegunAnswer, Handler, Route, RouteAccess
 from gatewayd.measurement.request_notes import CURRENT_NOTES
 
 log = logging.getLogger(__name__)
 
-DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN)
+DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTHROPIC_VERSION)
 """Headers of requests that the handlers answer."""
 
 PROCESS_TIME: Final = "X-Process-Time"
@@ -34,8 +34,6 @@ class FastRows:
         self._edge = edge
         self._observation = observation
         self._rows: dict[tuple[str, str], tuple[Route, ObservedRow]] = {}
-        self.taken = 0
-        """Number of requests that began on the fast path."""
 
     def add(self, row: Route, handler: Handler, paths: Iterable[str]) -> None:
         """Add a row of users that may be cancelled, with its exact paths."""
@@ -47,7 +45,8 @@ class FastRows:
 
     def serves(self, message: Any) -> bool:
         """Return whether the head of a request is one of the fast path."""
-        if (getattr(message, "method", ""), message.path) not in self._rows:
+        # A malformed request has neither.
+        if (getattr(message, "method", ""), getattr(message, "path", "")) not in self._rows:
             return False
         if message.version != HttpVersion11 or message.should_close or message.upgrade:
             return False
@@ -77,12 +76,12 @@ class FastRows:
             return None
         exchange.actor = actor
         self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
-        self.taken += 1
         return exchange
 
     def end(self, exchange: "Exchange", reply: web.StreamResponse | None, status: int) -> None:
         """Note the end of a request."""
         self.forget(exchange)
+        self._observation.note_fast()
         self._observation.end(exchange.observed, exchange.request, reply, status)
 
     def forget(self, exchange: "Exchange") -> None:

@@ -40,6 +40,8 @@ class RequestTallies(Protocol):
 
     in_flight: int
     """Number of requests without a complete answer."""
+    fast: int
+    """Number of requests that the fast path has answered."""
 
     def tally(self, route: str, method: str) -> RequestTally:
         """Return the tally of a path template and method."""
@@ -178,6 +180,10 @@ class RequestObservation:
             served = served_request(request, observed.row[0], reply, status, seconds, observed.notes)
             for watcher in observed.watching:
                 watcher.served(served)
+
+    def note_fast(self) -> None:
+        """Count a request that the fast path has answered."""
+        self._tallies.fast += 1
 
     def withdraw(self) -> None:
         """Forget a request that begins anew."""

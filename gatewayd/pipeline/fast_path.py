@@ -21,7 +21,7 @@ from gatewayd.pipeline.documents.presets import is_altering
 from gatewayd.pipeline.endpoints import context_of
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import PIPE, unstreamed
-from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper, has_answers, reasoning_origin
+from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper, reasoning_origin
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 
 
@@ -38,7 +38,7 @@ class FastChats:
 
         `arrived` is called once, when the answer can be taken. Raises the refusals of the pipeline.
         """
-        if request.stream or request.options or request.files or has_answers(request.body):
+        if request.stream or request.options or request.files:
             return None
         found = self._catalog.find_candidates(request.model, actor)
         if len(found) != 1:
@@ -47,6 +47,8 @@ class FastChats:
         if not is_immediate(type(source)) or PIPE in model.detail or self._filters.may_apply(model.id):
             return None
         if is_altering(self._catalog.find_record(model.id)):
+            return None
+        if self._reasoning.may_restore(request.body, actor.user_id, model):
             return None
         fill_system_messages(request, actor)
         meter = self._catalog.meter

@@ -111,6 +111,19 @@ class ReasoningKeeper:
             await pace.turn()
         return history.finish(native)
 
+    def may_restore(self, body: Body, user_id: str, model: Model) -> bool:
+        """Return False if `restore` returns the body of an unconverted request itself.
+
+        A long request is not looked through.
+        """
+        if not has_answers(body):
+            return False
+        messages = body["messages"]
+        history = ReasoningHistory(self.memory, user_id, reasoning_origin(model), is_converted=False)
+        return len(messages) > MAX_PLAIN_MESSAGES or any(
+            is_answer(message) and history.concerns(message) for message in messages
+        )
+
     async def restore(self, body: Body, user_id: str, model: Model, *, is_converted: bool) -> Body:
         """Return a request with the reasoning that the model's maker made, and none of other makers.
 

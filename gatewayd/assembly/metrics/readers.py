@@ -45,7 +45,10 @@ def make_readers(services: GatewayServices) -> Sequence[Reader]:
         lambda: _gateway(services.health),
         cells(families.HTTP_REQUESTS, requests.requests),
         distributions(families.HTTP_DURATION, requests.durations),
-        lambda: [value(families.HTTP_IN_FLIGHT, requests.in_flight)],
+        lambda: [
+            value(families.HTTP_IN_FLIGHT, requests.in_flight),
+            value(families.HTTP_FAST, requests.fast),
+        ],
         cells(families.MODEL_CALLS, calls.calls),
         lambda: [
             value(families.MODEL_CALLS_IN_FLIGHT, calls.in_flight),

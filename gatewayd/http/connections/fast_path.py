@@ -185,7 +185,7 @@ class FastConnection(SeatedConnection):
         if self.is_spare or self.fast_path is None or not self.fast_path.serves(message):
             return False
         length = message.headers.get("Content-Length", "")
-        return length.isdecimal() and int(length[:12]) <= MAX_FAST_BYTES
+        return length.isdecimal() and 0 < int(length[:12]) <= MAX_FAST_BYTES
 
     def _await_body(self) -> None:
         if self._body_timer is None:

@@ -52,6 +52,11 @@ HTTP_DURATION: Final = MetricFamily(
 HTTP_IN_FLIGHT: Final = MetricFamily(
     "gatewayd_http_requests_in_flight", _GAUGE, "Requests without a complete answer"
 )
+HTTP_FAST: Final = MetricFamily(
+    "gatewayd_http_fast_requests_total",
+    _COUNTER,
+    "Requests that the fast path has answered, without a task of their own",
+)
 
 MODEL_CALLS: Final = MetricFamily(
     "gatewayd_model_calls_total",

@@ -29,10 +29,14 @@ class RouteTally:
 
 
 class RequestMetrics:
-    """The requests of all applications; `in_flight` is their number without a complete answer."""
+    """The requests of all applications.
+
+    `in_flight` is their number without a complete answer, `fast` the number of those of the fast path.
+    """
 
     def __init__(self) -> None:
         self.in_flight = 0
+        self.fast = 0
         self.requests = counters(MAX_ROWS * len(STATUS_CLASSES))
         self.durations = histograms(HTTP_BOUNDS, MAX_ROWS)
 

@@ -143,6 +143,7 @@ class ProviderResponse:
             return True
         if self._error is None:
             self.carrier = None
+            self._is_awaited = True
             return False
         raise TransportError(*self._error)
 

@@ -230,9 +230,13 @@ class BegunOpenAiCompletion:
         return self._begun.response
 
     def take(self) -> Completion | None:
-        """Return the answer; None for one that `complete` has to read."""
+        """Return the answer and release its response; None for one that `complete` has to read."""
         found = self._begun.take()
-        return None if found is None else self._convert(*found)
+        if found is None:
+            return None
+        completion = self._convert(*found)
+        self._begun.response.close()
+        return completion
 
 
 def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:

@@ -433,9 +433,9 @@ class BegunPost:
         self._context = context
 
     def take(self) -> tuple[bytes, dict[str, Any]] | None:
-        """Return what `post` returns, and release the response; None for an answer that `post` has to read.
+        """Return what `post` returns; None for an answer that `post` has to read.
 
-        These are failures, refusals, and long or odd answers.
+        These are failures, refusals, and long or odd answers. The response stays, and is to be closed.
         """
         response = self.response
         raw = response.peek() if 200 <= response.status < 300 else None
@@ -448,7 +448,6 @@ class BegunPost:
         if not isinstance(answer, dict) or find_error(answer) is not None:
             return None
         _pass_headers(response, self._context)
-        response.close()
         return raw, answer
 
 

@@ -1,0 +1,341 @@
+"""The fast path of a running daemon: the same requests get the same replies, usage and metrics without it."""
+
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.http.raw_http import Reply, connected, exchange, parse_replies
+from tests.fakes.providers.background_upstream import Provider, background_upstream
+from tests.fakes.providers.upstream import (
+    CUT,
+    SILENCE,
+    json_reply,
+    openai_completion,
+    openai_stream,
+)
+from tests.fakes.providers.upstream import Reply as Scripted
+
+PATH: Final = "/v1/chat/completions"
+FAST_METRIC: Final = re.compile(r"^gatewayd_http_fast_requests_total (\d+)", re.MULTILINE)
+CHANGING: Final = {"x-request-id", "request-id", "x-process-time", "date"}
+"""Headers that differ between two replies to the same request."""
+
+PROVIDER: Final = """
+[[providers]]
+name = "o"
+base_url = "{url}/v1"
+prefix = "o."
+key = "sk-upstream"
+first_byte_timeout = 1
+stream_idle_timeout = 1
+"""
+
+
+@dataclass
+class Site:
+    """A daemon and its first administrator's key."""
+
+    daemon: Daemon
+    key: str
+
+    def fast_count(self) -> int:
+        """Return how many requests the fast path has answered."""
+        found = FAST_METRIC.search(self.daemon.run_ctl("metrics").stdout)
+        assert found is not None
+        return int(found[1])
+
+    def usage(self) -> list[dict[str, Any]]:
+        """Return the usage report once its last calls are written."""
+        time.sleep(1.2)
+        done = self.daemon.run_ctl("-o", "json", "usage", "report", "--by", "model")
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+        return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
+
+    def ask(self, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
+        """Send a chat request on a connection of its own, and return the reply."""
+        given = {name: value.replace("KEY", self.key) for name, value in (headers or {}).items()}
+        with connected(self.daemon.base_url) as channel:
+            # Only a connection whose task waits is on the fast path.
+            time.sleep(0.02)
+            channel.sendall(chat(self.key, body, given))
+            return read_reply(channel)
+
+
+def chat(key: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
+    """Return the bytes of a chat request; a header with the value "" is left out."""
+    fields = {
+        "Host": "gateway.example.org",
+        "Authorization": f"Bearer {key}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        **(headers or {}),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
+    return f"POST {PATH} HTTP/1.1\r\n{lines}\r\n".encode() + body
+
+
+def read_reply(channel: socket.socket) -> Reply:
+    """Return one reply; the connection stays open."""
+    data = b""
+    while True:
+        part = channel.recv(65536)
+        assert part, f"the gateway closed after {data!r}"
+        data += part
+        head, found, body = data.partition(b"\r\n\r\n")
+        if not found:
+            continue
+        length = re.search(rb"content-length: (\d+)", head.lower())
+        if length is None and body.endswith(b"0\r\n\r\n"):
+            return next(iter(parse_replies(data)))
+        if length is not None and len(body) >= int(length[1]):
+            return next(iter(parse_replies(data)))
+
+
+def message(text: object = "hi", **fields: Any) -> bytes:
+    return json.dumps({"model": "o.m", "messages": [{"role": "user", "content": text}], **fields}).encode()
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with background_upstream(("m",)) as found:
+        yield found
+
+
+def opened(folder: Path, url: str, fast: str) -> Iterator[Site]:
+    folder.mkdir()
+    (folder / "gatewayd.toml").write_text(PROVIDER.format(url=url))
+    with running_daemon(folder / "state", "-f", str(folder / "gatewayd.toml"), FAST_PATH=fast) as daemon:
+        made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
+        assert made.returncode == 0, made.stderr
+        key = made.stdout.split()[-1]
+        site = Site(daemon, key)
+        # The first request asks the database for the key, and opens a connection to the provider.
+        assert site.ask(message()).status == 200
+        yield site
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Site]:
+    yield from opened(tmp_path_factory.mktemp("fast") / "site", provider.url, "true")
+
+
+@pytest.fixture(scope="module")
+def general(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Site]:
+    yield from opened(tmp_path_factory.mktemp("general") / "site", provider.url, "false")
+
+
+def shown(reply: Reply) -> tuple[int, dict[str, str], str]:
+    """Return what two replies to the same request have in common."""
+    headers = {name: value for name, value in reply.headers.items() if name not in CHANGING}
+    return (
+        reply.status,
+        headers,
+        reply.body.decode(errors="replace").replace(reply.headers.get("x-request-id", "-"), "ID"),
+    )
+
+
+TOOL_CALL: Final = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+ANSWERED: Final[dict[str, bytes]] = {
+    "plain": message(),
+    "unicode": message("übergrößen 🎉 \u0000"),
+    "system with placeholders": message(messages=[{"role": "system", "content": "I am {{USER_NAME}}"}]),
+    "history": message(messages=[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]),
+    "sampling": message(temperature=0.5, max_tokens=9, stop=["x"], unknown_field={"a": [1]}),
+    "tools": message(tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}]),
+    "unneeded stream options": message(stream=False, stream_options={"include_usage": True}),
+    "null stream": message(stream=None),
+    "many short messages": message(messages=[{"role": "user", "content": "x"}] * 60),
+    "60 KB": message("x" * 60_000),
+}
+"""Requests that the fast path answers."""
+
+REFUSED: Final[dict[str, bytes]] = {
+    "no JSON": b"{",
+    "empty": b"",
+    "no object": b"[]",
+    "deep": b'{"model":' + b"[" * 3000 + b"]" * 3000 + b"}",
+    "twice": b'{"model":"x","model":"o.m","messages":[{"role":"user","content":"hi"}]}',
+    "upper case": message(Model="x"),
+    "no model": json.dumps({"messages": [{"role": "user", "content": "hi"}]}).encode(),
+    "unknown model": message(model="nobody"),
+    "no messages": message(messages=[]),
+    "unknown role": message(messages=[{"role": "god", "content": "hi"}]),
+    "lone surrogate": rb'{"model":"o.m","messages":[{"role":"user","content":"\ud800"}]}',
+    "huge integer": message(seed=10**30),
+    "stream of another type": message(stream="yes"),
+    "streamed": message(stream=True),
+    "parts": message([{"type": "text", "text": "hi"}]),
+    "long history": message(messages=[{"role": "user", "content": "x"}] * 65),
+}
+"""Requests that the handler answers."""
+
+HEADERS: Final[dict[str, dict[str, str]]] = {
+    "own id": {"X-Request-Id": "mine-1"},
+    "bad id": {"X-Request-Id": "no id!"},
+    "no type": {"Content-Type": ""},
+    "other type": {"Content-Type": "text/plain"},
+    "type with charset": {"Content-Type": "application/json; charset=utf-8"},
+    "key header": {"Authorization": "", "x-api-key": "KEY"},
+    "unknown key": {"Authorization": "Bearer sk-unknown"},
+    "no key": {"Authorization": ""},
+    "basic": {"Authorization": "Basic a"},
+    "long key": {"Authorization": "Bearer " + "k" * 5000},
+    "foreign page": {"Origin": "https://evil.example.org"},
+    "fetched by a page": {"Sec-Fetch-Site": "cross-site"},
+    "own page": {"Sec-Fetch-Site": "same-origin"},
+    "no host": {"Host": ""},
+    "bad host": {"Host": "a b"},
+    "compressed": {"Content-Encoding": "gzip"},
+    "forwarded": {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https"},
+    "messages client": {"anthropic-version": "2023-06-01"},
+}
+
+FAILURES: Final[dict[str, Scripted]] = {
+    "400": json_reply({"error": {"message": "bad", "type": "invalid_request_error", "param": "x"}}, 400),
+    "401": json_reply({"error": {"message": "bad key"}}, 401),
+    "429": json_reply({"error": {"message": "slow", "code": "rate_limit_exceeded"}}, 429, Retry_After="7"),
+    "500": json_reply({"error": {"message": "broken"}}, 500),
+    "503": Scripted(503, content_type="text/plain", steps=[b"busy"]),
+    "error with status 200": json_reply({"error": {"message": "sorry"}}),
+    "no choices": json_reply({"id": "1"}),
+    "a list": json_reply([1]),
+    "no JSON": Scripted(content_type="application/json", steps=[b"<html>"]),
+    "a page": Scripted(content_type="text/html", steps=[b"<html>"]),
+    "deep": Scripted(content_type="application/json", steps=[b"[" * 3000 + b"]" * 3000]),
+    "cut before the head": Scripted(before=CUT),
+    "cut in the body": Scripted(content_type="application/json", steps=[b'{"choices"', CUT]),
+    "silent before the head": Scripted(before=SILENCE),
+    "silent in the body": Scripted(content_type="application/json", steps=[b'{"choices"', SILENCE]),
+    "compressed": json_reply(openai_completion("x"), Content_Encoding="gzip"),
+    "redirect": Scripted(302, {"Location": "http://127.0.0.1/"}),
+    "empty": Scripted(content_type="application/json", steps=[]),
+    "events": Scripted(steps=openai_stream(["a"])),
+}
+
+ODD: Final[dict[str, Scripted]] = {
+    "in pieces": Scripted(
+        content_type="application/json",
+        steps=[bytes([byte]) for byte in json.dumps(openai_completion("x")).encode()],
+    ),
+    "long": json_reply(openai_completion("y" * 300_000)),
+    "tool calls": json_reply(openai_completion("", tool_calls=[TOOL_CALL])),
+    "reasoning": json_reply(openai_completion("x", reasoning_content="thought")),
+    "thinking parts": json_reply(openai_completion("", content=[{"type": "thinking", "thinking": "t"}])),
+    "limits": json_reply(openai_completion("x"), x_ratelimit_remaining_requests="9"),
+    "an event": json_reply({**openai_completion("x"), "event": {"type": "status"}}),
+}
+
+
+def both(fast: Site, general: Site, body: bytes, headers: Mapping[str, str] | None = None) -> int:
+    """Compare the replies of both sites, and return how many requests the fast path has answered."""
+    before = fast.fast_count()
+    replies = [shown(site.ask(body, headers)) for site in (fast, general)]
+    assert replies[0] == replies[1]
+    return fast.fast_count() - before
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_answered_requests_have_the_same_reply(name: str, fast: Site, general: Site) -> None:
+    assert both(fast, general, ANSWERED[name]) == 1
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_requests_have_the_same_reply(name: str, fast: Site, general: Site) -> None:
+    assert both(fast, general, REFUSED[name]) == (name == "twice")
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_lead_to_the_same_reply(name: str, fast: Site, general: Site) -> None:
+    both(fast, general, message(), HEADERS[name])
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failing_provider_is_asked_once_and_reported_alike(
+    name: str, fast: Site, general: Site, provider: Provider
+) -> None:
+    shown_replies, counts = [], []
+    for site in (fast, general):
+        # An idle connection to the provider, which a failure may have closed.
+        provider.script()
+        assert site.ask(message()).status == 200
+        provider.script(FAILURES[name])
+        shown_replies.append(shown(site.ask(message())))
+        counts.append(sum(one.method == "POST" for one in provider.fake.requests))
+        provider.release()
+    assert shown_replies[0] == shown_replies[1]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_answers_are_passed_on_alike(name: str, fast: Site, general: Site, provider: Provider) -> None:
+    found = []
+    for site in (fast, general):
+        provider.script(ODD[name])
+        found.append(shown(site.ask(message())))
+    assert found[0] == found[1]
+
+
+def test_a_key_that_is_revoked_opens_nothing(fast: Site) -> None:
+    made = fast.daemon.run_ctl("-o", "json", "key", "create", "root@example.org", "second")
+    assert made.returncode == 0, made.stderr
+    key, key_id = (json.loads(made.stdout)[name] for name in ("value", "id"))
+    with connected(fast.daemon.base_url) as channel:
+        for status in (200, 200, 401):
+            if status == 401:
+                revoked = fast.daemon.run_ctl("key", "revoke", key_id, "--yes")
+                assert revoked.returncode == 0, revoked.stderr
+            channel.sendall(chat(key, message()))
+            assert read_reply(channel).status == status
+
+
+def test_a_client_that_leaves_ends_the_call(fast: Site, provider: Provider) -> None:
+    provider.script(Scripted(before=SILENCE))
+    with connected(fast.daemon.base_url) as channel:
+        time.sleep(0.02)
+        channel.sendall(chat(fast.key, message()))
+        provider.wait_silent()
+    provider.wait_closed(5)
+    provider.release()
+    assert fast.ask(message()).status == 200
+
+
+def test_pipelined_requests_are_answered_in_their_order(fast: Site) -> None:
+    sent = [chat(fast.key, message(str(number)), {"X-Request-Id": f"r{number}"}) for number in range(20)]
+    last = chat(fast.key, message(), {"X-Request-Id": "last", "Connection": "close"})
+    replies = exchange(fast.daemon.base_url, b"".join([*sent, last]))
+    assert [reply.headers["x-request-id"] for reply in replies] == [*[f"r{n}" for n in range(20)], "last"]
+
+
+def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provider: Provider) -> None:
+    """All tests above have sent both sites the same calls, but those that only the fast one got."""
+    before = [site.usage() for site in (fast, general)]
+
+    def send(site: Site) -> None:
+        with connected(site.daemon.base_url) as channel:
+            for number in range(50):
+                channel.sendall(chat(site.key, message(str(number))))
+                assert read_reply(channel).status == 200
+
+    for site in (fast, general):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(send, [site] * 8))
+    after = [site.usage() for site in (fast, general)]
+    names = ("requests", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
+    grown = [
+        {name: late[0].get(name, 0) - early[0].get(name, 0) for name in names}
+        for early, late in zip(before, after, strict=True)
+    ]
+    assert grown[0] == grown[1]
+    assert grown[0]["requests"] == 400
+    assert fast.fast_count() > 350
+    assert general.fast_count() == 0
