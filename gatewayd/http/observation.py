@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from gatewayd.http.context import ACTOR, REQUEST_ID, client_address
+from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.routes import Handler
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 from gatewayd.metering.begun_call import BegunCall
@@ -232,6 +233,8 @@ def served_request(
 
 def answer_size(request: web.Request, reply: web.StreamResponse | None) -> int:
     """Return the number of bytes of an answer: those sent so far, or those that a complete answer has."""
+    if isinstance(reply, JsonReply):
+        return reply.size
     sent: int = request.writer.output_size
     if sent or reply is None:
         return sent

@@ -60,6 +60,11 @@ class JsonReply(DirectReply):
         self._own = headers
         self._common: dict[str, str] = request[REPLY_HEADERS]
 
+    @property
+    def size(self) -> int:
+        """Number of bytes of the body."""
+        return len(self._content)
+
     async def prepare(self, request: web.BaseRequest) -> None:
         """Send the reply with the headers that the middleware adds to every reply."""
         if self._is_sent:

@@ -44,7 +44,7 @@ class Exchange:
 
 @dataclass
 class Path:
-    """A fast path that takes requests whose body begins with `fast`; those with `now` are answered at once."""
+    """A fast path that takes requests whose body begins with `fast`, and answers `now` itself."""
 
     begun: list[Exchange] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)

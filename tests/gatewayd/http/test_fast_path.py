@@ -1,0 +1,274 @@
+"""Tests for gatewayd.http.fast_path: chats over real connections on both sides, observed from within."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+
+from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.accounts.records import Actor, Role
+from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.access_revocation import AccessRevocation
+from gatewayd.http.app import build_application
+from gatewayd.http.fast_path import FastRows
+from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
+from gatewayd.http.observation import ObservedRequest, RequestObservation
+from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.scim_auth import ScimAuthenticator
+from gatewayd.http.server import HttpServer
+from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
+from gatewayd.metering.interfaces import CallObserver
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.observe.metrics.requests import RequestMetrics
+from gatewayd.pipeline.fast_path import FastChats
+from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.scim.request_log import ScimRequestLog
+from gatewayd.scim.tokens.credential import ScimTokens
+from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
+from gatewayd.upstream.sources.openai import OpenAiSource
+from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.http.public_app import bearer
+from tests.fakes.providers.models import FakeRecords, make_actor
+from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
+from tests.fakes.storage.chat_runs import make_plain_runs
+
+PATH = "/v1/chat/completions"
+SOON = 5.0
+
+
+class Accounts:
+    """Knows actors by credential at once, but one that it has to look up."""
+
+    def __init__(self, actors: dict[str, Actor]) -> None:
+        self.actors = actors
+
+    def find(self, credential: str, method: str, path: str) -> Actor | None:
+        return None if credential == "looked-up" else self._found(credential)
+
+    async def authenticate(self, credential: str, method: str, path: str) -> Actor:
+        return self._found(credential)
+
+    def _found(self, credential: str) -> Actor:
+        if credential not in self.actors:
+            raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the credential")
+        return self.actors[credential]
+
+
+class Calls(CallObserver):
+    """Remembers ended calls, and whether they knew their request."""
+
+    def __init__(self) -> None:
+        self.begun_count = 0
+        self.ended: list[MeteredCall] = []
+        self.known: list[bool] = []
+
+    def begun(self, call: MeteredCall) -> None:
+        self.begun_count += 1
+
+    def finished(self, call: MeteredCall) -> None:
+        self.ended.append(call)
+        self.known.append(CURRENT_NOTES.get() is not None)
+
+
+class Watcher:
+    """A watcher of requests that remembers them."""
+
+    is_on = True
+
+    def __init__(self) -> None:
+        self.served_requests: list[ServedRequest] = []
+        self.watches_begin = False
+
+    def begun(self, notes: RequestNotes, request: ObservedRequest) -> None:
+        """Do nothing."""
+
+    def served(self, served: ServedRequest) -> None:
+        self.served_requests.append(served)
+
+
+@dataclass
+class Site:
+    """A gateway with a fast path over one provider."""
+
+    provider: FakeUpstream
+    calls: Calls
+    watcher: Watcher
+    metrics: RequestMetrics
+    revocation: AccessRevocation
+    meter: CallMeter
+    client: aiohttp.ClientSession
+    url: str
+
+    async def ask(self, text: str = "hi", credential: str = "admin", **fields: Any) -> tuple[int, Any]:
+        body = {"model": "m", "messages": [{"role": "user", "content": text}], **fields}
+        async with self.client.post(self.url + PATH, json=body, headers=bearer(credential)) as reply:
+            return reply.status, await reply.json() if not fields.get("stream") else await reply.text()
+
+    async def warm(self) -> None:
+        """Open a connection to the provider, which the fast path needs."""
+        assert (await self.ask(credential="looked-up"))[0] == 200
+        assert self.metrics.fast == 0
+        await self.turn()
+
+    async def turn(self) -> None:
+        """Let the task of the connection wait for its next request."""
+        await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[Site]:
+    tasks, admin = TaskRegistry(), make_actor()
+    actors = {"admin": admin, "looked-up": admin, "user": make_actor("u2", Role.USER)}
+    calls, watcher, metrics, revocation = Calls(), Watcher(), RequestMetrics(), AccessRevocation()
+    async with FakeUpstream() as provider:
+        source = OpenAiSource(ProviderConfig("o", SourceKind.OPENAI, provider.openai_url, key="k"))
+        meter = CallMeter([calls])
+        catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), meter=meter)
+        catalog.use([source])
+        await catalog.list(admin)
+        pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
+        fast = FastChats(catalog, NoFilters(), pipeline.reasoning)
+        chats = ChatRoutes(make_plain_runs(catalog, pipeline, tasks), body_limit=100_000, fast=fast)
+        scim = ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
+        edge = PublicEdge(EdgeServices(Accounts(actors), scim, revocation), tasks, EdgeOptions())
+        observation = RequestObservation(metrics, (watcher,))
+        rows = FastRows(edge, observation)
+        server = HttpServer(
+            build_application(
+                edge, chats.routes(), body_limit=100_000, observation=observation, fast_rows=rows
+            )
+        )
+        await server.open()
+        url = "http://" + await server.listen_tcp("127.0.0.1", 0)
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as client:
+            yield Site(provider, calls, watcher, metrics, revocation, meter, client, url)
+        await server.close()
+        await source.close()
+    await tasks.close()
+
+
+async def test_plain_requests_are_answered_counted_and_noted() -> None:
+    async with opened() as site:
+        await site.warm()
+        for _ in range(3):
+            status, answer = await site.ask()
+            assert status == 200
+            assert answer["choices"][0]["message"]["content"]
+            await site.turn()
+        assert site.metrics.fast == 3
+        assert site.metrics.in_flight == 0
+        assert [call.outcome for call in site.calls.ended] == [CallOutcome.ANSWERED] * 4
+        assert all(site.calls.known)
+        served = site.watcher.served_requests
+        assert [(one.status, one.route, one.email) for one in served] == [
+            (200, PATH, served[0].email) for _ in range(4)
+        ]
+        assert len({one.size for one in served}) == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"stream": True},
+        {"messages": [{"role": "user", "content": "x"}] * 65},
+        {"chat_id": "local:1"},
+        {"model": "unknown"},
+        {"messages": []},
+    ],
+    ids=["streamed", "long", "own fields", "unknown model", "no messages"],
+)
+async def test_other_requests_are_left_to_the_handler(fields: dict[str, Any]) -> None:
+    async with opened() as site:
+        await site.warm()
+        await site.ask(**fields)
+        assert site.metrics.fast == 0
+        assert site.metrics.in_flight == 0
+
+
+async def test_callers_who_are_not_known_at_once_are_left_to_the_handler() -> None:
+    async with opened() as site:
+        await site.warm()
+        assert (await site.ask(credential="looked-up"))[0] == 200
+        await site.turn()
+        assert (await site.ask(credential="nobody"))[0] == 401
+        await site.turn()
+        assert (await site.ask(credential="user"))[0] == 404
+        assert site.metrics.fast == 0
+
+
+async def test_traced_requests_are_left_to_the_handler() -> None:
+    async with opened() as site:
+        await site.warm()
+        site.watcher.watches_begin = True
+        assert (await site.ask())[0] == 200
+        assert site.metrics.fast == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        (json_reply({"error": {"message": "bad"}}, 400), 400),
+        (json_reply({"id": "1"}), 502),
+        (Reply(content_type="application/json", steps=[b"{"]), 502),
+        (Reply(before=CUT), 200),
+        (Reply(content_type="application/json", steps=[b'{"choices"', CUT]), 502),
+        (json_reply({"choices": [], "x": "y" * 70_000}), 200),
+    ],
+    ids=["refused", "no choices", "no JSON", "lost before the answer", "cut", "long"],
+)
+async def test_answers_that_the_handler_has_to_read_are_one_call(reply: Reply, status: int) -> None:
+    async with opened() as site:
+        await site.warm()
+        began = site.calls.begun_count
+        site.provider.script(reply)
+        assert (await site.ask())[0] == status
+        assert site.metrics.fast == 0
+        assert site.metrics.in_flight == 0
+        assert site.calls.begun_count == began + 1
+        assert len(site.calls.ended) == began + 1
+        assert site.calls.ended[-1].attempts == 1
+        assert not site.meter.calls
+        asked = [one for one in site.provider.requests if one.method == "POST"]
+        # A connection that was lost before the answer is the one case in which a request is repeated.
+        assert len(asked) == (3 if reply.before is CUT else 2)
+
+
+async def test_a_client_that_leaves_cancels_the_call() -> None:
+    async with opened() as site:
+        await site.warm()
+        site.provider.script(Reply(before=SILENCE))
+        asking = asyncio.ensure_future(site.ask())
+        async with asyncio.timeout(SOON):
+            await site.provider.silent.wait()
+            asking.cancel()
+            await site.provider.closed.wait()
+            while site.metrics.in_flight:
+                await asyncio.sleep(0.005)
+        assert site.calls.ended[-1].outcome is CallOutcome.CANCELLED
+        assert site.watcher.served_requests[-1].status == 499
+
+
+async def test_a_caller_who_loses_access_is_refused_by_the_handler() -> None:
+    async with opened() as site:
+        await site.warm()
+        site.provider.script(Reply(before=SILENCE))
+        asking = asyncio.ensure_future(site.ask())
+        async with asyncio.timeout(SOON):
+            await site.provider.silent.wait()
+            site.provider.release.set()
+            site.revocation.on_change(AccountChange("u1", is_out=True))
+            # The account of this test is still known: a real one is refused now.
+            assert (await asking)[0] == 200
+        assert [call.outcome for call in site.calls.ended[-2:]] == [
+            CallOutcome.CANCELLED,
+            CallOutcome.ANSWERED,
+        ]
+        assert not site.revocation.running()
+        assert site.metrics.in_flight == 0
