@@ -11,7 +11,7 @@ from typing import Final
 from gatewayd import ids
 from gatewayd.batches.interfaces import ErrorRenderer
 from gatewayd.batches.lines import MAX_LINE_BYTES, BatchLine, parse_line, render_answer
-from gatewayd.batches.passed_usage import PassedAnswer, PassedUsage
+from gatewayd.batches.passed_usage import PassedTokens, PassedUsage
 from gatewayd.batches.progress_file import FinishedLine, ProgressFile
 from gatewayd.batches.records import Batch, LineAnswer
 from gatewayd.batches.requests import ANSWER_LIMITS, MAX_ANSWER_BYTES
@@ -28,7 +28,7 @@ RESULTS_AT_ONCE: Final = 256
 MAX_BYTES_AT_ONCE: Final = 1 << 20
 """Results that are stored, and metered, in one step; fewer if they are large."""
 
-LONGEST_NUMBER: Final = 6
+MAX_NUMBER_DIGITS: Final = 6
 
 
 class PassedAnswers:
@@ -61,7 +61,7 @@ class PassedAnswers:
     def number_of(self, custom_id: str) -> int:
         """Return the number of the line of such an id; 0 for an id of something else."""
         digits = custom_id.removeprefix(self._mark)
-        is_own = digits != custom_id and len(digits) <= LONGEST_NUMBER
+        is_own = digits != custom_id and len(digits) <= MAX_NUMBER_DIGITS
         number = int(digits) if is_own and digits.isascii() and digits.isdecimal() else 0
         return number if number <= self._batch.total else 0
 
@@ -134,7 +134,7 @@ class PassedAnswers:
             answers = await asyncio.to_thread(self._write, results)
             await self._usage.count(answers, self._progress.completed, self._progress.failed)
 
-    def _write(self, results: dict[int, ProviderResult]) -> Sequence[PassedAnswer]:
+    def _write(self, results: dict[int, ProviderResult]) -> Sequence[PassedTokens]:
         """Store results, in a thread; return what the successful ones used."""
         records, answers = [], []
         for number, result in results.items():
@@ -145,7 +145,7 @@ class PassedAnswers:
                     body = {**body, "model": model}
                 answer = LineAnswer(200, body, ids.new_id())
                 records.append(FinishedLine(number, True, render_answer(self._batch, line, answer)))
-                answers.append(PassedAnswer(str(model), read_usage(body.get("usage"))))
+                answers.append(PassedTokens(str(model), read_usage(body.get("usage"))))
             else:
                 error = result.error if result.error is not None else too_large()
                 records.append(FinishedLine(number, False, self._rendered(line, error)))

@@ -26,7 +26,7 @@ from gatewayd.metering.usage_records import UsageKey, UsageSums
 RECOUNTED_AT_ONCE: Final = 256
 
 
-class PassedAnswer(NamedTuple):
+class PassedTokens(NamedTuple):
     """The model that a caller named, and the tokens of an answer, None if the provider did not tell them."""
 
     model: str
@@ -72,7 +72,7 @@ class PassedUsage:
             failed += sum(not is_success for is_success, _ in found)
             await self.count([answer for _, answer in found if answer is not None], completed, failed)
 
-    async def count(self, answers: Sequence[PassedAnswer], completed: int, failed: int) -> None:
+    async def count(self, answers: Sequence[PassedTokens], completed: int, failed: int) -> None:
         """Count answers, after which so many of the batch are counted."""
         actor = await self._actor()
         calls = await self._calls(answers, actor)
@@ -88,7 +88,7 @@ class PassedUsage:
     async def can_hold(self, estimates: Mapping[str, TokenUsage], actor: Actor) -> bool:
         """Return whether the budgets of a user have room for requests, with estimates by models."""
         for name, usage in estimates.items():
-            [call] = await self._calls([PassedAnswer(name, usage)], actor)
+            [call] = await self._calls([PassedTokens(name, usage)], actor)
             for admission in self._charging():
                 if not await admission.can_hold(call, usage):
                     return False
@@ -119,7 +119,7 @@ class PassedUsage:
                 raise
             return None
 
-    async def _calls(self, answers: Sequence[PassedAnswer], actor: Actor | None) -> list[MeteredCall]:
+    async def _calls(self, answers: Sequence[PassedTokens], actor: Actor | None) -> list[MeteredCall]:
         models: dict[str, Model | None] = {}
         calls = []
         for answer in answers:
@@ -138,7 +138,7 @@ class PassedUsage:
             return None
         return next((each.model for each in found if each.source.name == self.provider), None)
 
-    def _call(self, answer: PassedAnswer, model: Model | None, actor: Actor | None) -> MeteredCall:
+    def _call(self, answer: PassedTokens, model: Model | None, actor: Actor | None) -> MeteredCall:
         batch = self._batch
         name = answer.model if model is None else model.id
         groups = () if actor is None else actor.group_ids
@@ -153,15 +153,15 @@ class PassedUsage:
         return call
 
 
-def _answers(records: Iterator[FinishedLine]) -> list[tuple[bool, PassedAnswer | None]]:
+def _answers(records: Iterator[FinishedLine]) -> list[tuple[bool, PassedTokens | None]]:
     """Return the next answers, in a thread."""
     return [(each.is_success, usage_of(each)) for each in islice(records, RECOUNTED_AT_ONCE)]
 
 
-def usage_of(record: FinishedLine) -> PassedAnswer | None:
+def usage_of(record: FinishedLine) -> PassedTokens | None:
     """Return what the request of a stored answer used, None for one that failed."""
     if not record.is_success:
         return None
     value = orjson.loads(record.result)
     body = value["result"]["message"] if "result" in value else value["response"]["body"]
-    return PassedAnswer(str(body.get("model")), read_usage(body.get("usage")))
+    return PassedTokens(str(body.get("model")), read_usage(body.get("usage")))

@@ -66,8 +66,8 @@ class NativeHistory:
         kept = [block for block in content if self._may_pass(block)]
         blocks = [self._named_call(block) for block in kept]
         self._add(message, content, blocks)
-        has_calls = bool(self._open)
-        self._lacks_thinking = has_calls and len(blocks) < len(content) and not any(map(is_signed, blocks))
+        # Models without reasoning leave nothing behind, and the provider refuses their calls as well.
+        self._lacks_thinking = bool(self._open) and not any(map(is_signed, blocks))
 
     def _user(self, message: Body, content: list[Any]) -> None:
         blocks = [self._named_result(block) for block in content]
@@ -102,10 +102,11 @@ class NativeHistory:
 
     def finish(self, native: Body) -> NativeRequest:
         """Return the request; `native` itself if nothing was left out."""
-        if not self._is_changed:
+        is_refused = self._lacks_thinking and as_mapping(native.get("thinking")).get("type") == "enabled"
+        if not self._is_changed and not is_refused:
             return NativeRequest(native)
         body = {**native, "messages": self._kept}
-        if self._lacks_thinking and as_mapping(native.get("thinking")).get("type") == "enabled":
+        if is_refused:
             del body["thinking"]
             return NativeRequest(body, THINKING_LEFT_OUT)
         return NativeRequest(body)

@@ -91,6 +91,7 @@ MAKERS: Final[Mapping[str, MessageRules]] = {
     "groq": _STRICT,
     "cerebras": _STRICT,
     "cohere": _STRICT,
+    "minimax": MessageRules(system=SystemPlace.FIRST, pairs_calls=True),
     "fireworks": MessageRules(
         reasoning=ReasoningPlace.CONTENT,
         pairs_calls=True,

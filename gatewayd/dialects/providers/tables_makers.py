@@ -169,7 +169,12 @@ COHERE: Final = Rules(
 )
 
 MINIMAX: Final = replace(
-    OTHER, title="MiniMax", ranges={"temperature": (0.01, 1), "top_p": (0.01, 1)}, efforts=()
+    OTHER,
+    title="MiniMax",
+    dropped=OTHER.dropped | {"functions", "function_call"},
+    values={"n": (1,)},
+    ranges={"temperature": (0.01, 1), "top_p": (0.01, 1)},
+    efforts=(),
 )
 
 

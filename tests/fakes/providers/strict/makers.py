@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from tests.fakes.providers.strict import minimax as minimax_messages
 from tests.fakes.providers.strict.base import Body, Check, StrictRefusalError, openai_error
 
 OPENAI_ONLY = (
@@ -280,6 +281,36 @@ def fireworks(body: Body) -> None:
             raise StrictRefusalError(400, openai_error(text))
 
 
+def cohere(body: Body) -> None:
+    """The path for clients of OpenAI: unknown fields are refused, ranges and choices are those of Cohere."""
+    known = COMMON - {"n"} | {"seed", "reasoning_effort"}
+    _forbid(body, known, lambda name: _cohere(f"invalid request: unknown field: {name}"))
+    for name in ("temperature", "frequency_penalty", "presence_penalty"):
+        value = body.get(name)
+        if value is not None and not 0 <= value <= 1:
+            raise _cohere(f"invalid request: {name} must be between 0 and 1 inclusive.")
+    if body.get("reasoning_effort", "none") not in {"none", "high"}:
+        raise _cohere("invalid request: reasoning_effort must be one of 'none', 'high'")
+    choice = body.get("tool_choice")
+    if choice is not None and choice not in {"none", "required"}:
+        raise _cohere("invalid request: tool_choice must be one of 'REQUIRED', 'NONE'")
+    _roles(body, {"system", "developer", "user", "assistant", "tool"}, _cohere)
+
+
+def minimax(body: Body) -> None:
+    """Ranges of sampling that end above 0, one choice, and the fields of former functions."""
+    for name in ("temperature", "top_p"):
+        value = body.get(name)
+        if value is not None and not 0 < value <= 1:
+            raise _minimax(f"invalid params, {name} must be in (0, 1]")
+    if body.get("n", 1) != 1:
+        raise _minimax("invalid params, n only supports 1")
+    for name in ("functions", "function_call"):
+        if name in body:
+            raise _minimax(f"invalid params, {name} is not supported, use tools")
+    _roles(body, {"system", "user", "assistant", "tool"}, lambda role: _minimax(f"invalid role: {role}"))
+
+
 MAKERS: Mapping[str, Mapping[str, Check]] = {
     "mistral": {"mistral-small-latest": mistral, "mistral-large-2512": mistral_without_effort},
     "groq": {"llama-3.3-70b": groq_plain, "openai/gpt-oss-120b": groq_gpt_oss, "qwen/qwen3-32b": groq_qwen},
@@ -294,6 +325,8 @@ MAKERS: Mapping[str, Mapping[str, Check]] = {
     "dashscope": {"qwen3-max": dashscope},
     "zai": {"glm-5": zai},
     "gemini": {"gemini-2.5-flash": gemini, "gemini-3-pro-preview": gemini_3},
+    "cohere": {"command-a-03-2025": cohere},
+    "minimax": {"MiniMax-M2.1": minimax},
     "fireworks": {"accounts/fireworks/models/glm-5": fireworks},
 }
 
@@ -329,6 +362,14 @@ def _plain(text: str) -> StrictRefusalError:
 
 def _xai(text: str) -> StrictRefusalError:
     return StrictRefusalError(400, {"code": "invalid-argument", "error": text})
+
+
+def _cohere(text: str) -> StrictRefusalError:
+    return StrictRefusalError(400, {"id": "r1", "message": text})
+
+
+def _minimax(text: str) -> StrictRefusalError:
+    return minimax_messages.refusal(f"{text} (2013)")
 
 
 def _pydantic(name: str, text: str) -> StrictRefusalError:

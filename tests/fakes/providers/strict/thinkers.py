@@ -125,6 +125,12 @@ THINKERS: Mapping[str, Thinker] = {
         reason=lambda text: {"reasoning": text},
     ),
     "openrouter": Thinker("anthropic/claude-sonnet-5", [histories.paired], reason=_with_details),
+    "cohere": Thinker(
+        "command-a-03-2025",
+        [MAKERS["cohere"]["command-a-03-2025"], histories.paired, _only_plain],
+        call_id="look_{:08}".format,
+        reason=lambda text: {},
+    ),
     "perplexity": Thinker("sonar-pro", [MAKERS["perplexity"]["sonar-pro"], perplexity.alternation]),
 }
 

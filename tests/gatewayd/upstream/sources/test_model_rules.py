@@ -16,9 +16,9 @@ from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.openai import OpenAiSource
 from tests.fakes.providers.client_requests import CLIENTS, is_converted, request_of
-from tests.fakes.providers.strict import makers, openai
+from tests.fakes.providers.strict import histories, makers, minimax, openai
 from tests.fakes.providers.strict.anthropic import StrictAnthropic
-from tests.fakes.providers.strict.base import Check, StrictProvider
+from tests.fakes.providers.strict.base import Check, StrictProvider, StrictRefusalError
 
 MODEL = Model("m", "m", "openai", "acme", "m")
 STAND_INS: Sequence[tuple[str, str, Sequence[Check]]] = [
@@ -99,6 +99,59 @@ async def test_no_client_is_refused_by_a_strict_provider(
         await source.close()
     assert provider.refused == []
     assert len(provider.answered) == len(CLIENTS)
+
+
+LONG_CHAT: Sequence[dict] = [
+    {"role": "system", "content": "be short"},
+    {"role": "developer", "content": "be kind"},
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]},
+    {"role": "user", "content": "what now?"},
+    {"role": "tool", "tool_call_id": "gone", "content": "late"},
+    {"role": "system", "content": "be quick"},
+    {"role": "user", "content": "go on"},
+]  # fmt: skip
+"""Several instructions, one in the middle, a call without a result and a result without a call."""
+
+
+@pytest.mark.parametrize(
+    ("maker", "model", "checks"),
+    [
+        ("cohere", "command-a-03-2025", [makers.cohere, histories.paired]),
+        ("minimax", "MiniMax-M2.1", [makers.minimax, minimax.instructions, minimax.results]),
+    ],
+)
+async def test_cohere_and_minimax_take_what_they_would_refuse(
+    maker: str, model: str, checks: Sequence[Check]
+) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    fields = {
+        "temperature": 0 if maker == "minimax" else 1.7,
+        "n": 1,
+        "max_completion_tokens": 9,
+        "store": True,
+    }
+    body = {"model": model, "messages": list(LONG_CHAT), "tools": [tool], "tool_choice": "auto", **fields}
+    async with StrictProvider(*checks, models=[model]) as provider:
+        refused = 0
+        for check in checks:
+            try:
+                check(body)
+            except StrictRefusalError:
+                refused += 1
+        assert refused >= 2
+        source = OpenAiSource(ProviderConfig("acme", SourceKind.OPENAI, provider.base_url, maker=maker))
+        (found,) = await source.list_models()
+        context = CallContext("r1", "u1")
+        await source.complete(await source.prepare(body, found, context), found, context)
+        await source.close()
+    assert provider.refused == []
+    (sent,) = provider.answered
+    assert (sent["max_tokens"], sent["temperature"]) == (9, 0.01 if maker == "minimax" else 1)
+    assert any("temperature" in sentence for sentence in context.warnings)
+    texts = str(sent["messages"])
+    assert all(text in texts for text in ("be short", "be kind", "be quick", "late"))
 
 
 @pytest.mark.parametrize("model", CLAUDES)
