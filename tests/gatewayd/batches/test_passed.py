@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from gatewayd.batches import passed_answers, passed_choice, passed_upload
+from gatewayd.batches import worker as worker_module
 from gatewayd.batches.passed_state import PassedState, PassedStateFile
 from gatewayd.batches.records import BatchDialect, BatchStatus
 from gatewayd.errors import ErrorKind, GatewayError
+from tests.fakes.providers.models import make_actor
 from tests.fakes.providers.passed_bench import NOW, PassedBench, passed_bench
 
 TURNS = [{"role": "user", "content": "hi"}]
@@ -144,6 +147,104 @@ async def test_placeholders_are_filled_and_fields_adapted(chats: PassedBench) ->
     [[line]] = chats.provider.lines.values()
     assert "{{" not in json.dumps(line)
     assert {"stream", "chat_id"}.isdisjoint(line["body"])
+
+
+@dataclass
+class Filters:
+    """A filter that has the outlet alone."""
+
+    inlets: tuple[Any, ...] = ()
+    streams: tuple[Any, ...] = ()
+    outlets: tuple[Any, ...] = (1,)
+    handles_files: bool = False
+
+    async def choose(self, request: Any, model: Any, actor: Any) -> Any:
+        return self
+
+    async def are_on(self, model_id: str) -> bool:
+        return False
+
+
+async def test_what_a_filter_sees_is_run_by_the_gateway(tmp_path: Path) -> None:
+    async with passed_bench(tmp_path, filters=Filters()) as bench:
+        await bench.add(bodies(2))
+        await bench.finish()
+        assert (len(bench.own), bench.provider.batches) == (2, {})
+
+
+async def test_a_new_batch_is_checked(chats: PassedBench) -> None:
+    batch = await chats.add([HELLO, {**HELLO, "model": "gone"}])
+    source = chats.files.path(batch.input_file_id)
+    await chats.passed.check(batch, source, make_actor())
+    batch = await chats.add([HELLO, HELLO, {**HELLO, "model": "own.m"}])
+    with pytest.raises(GatewayError, match="line 3 names model") as caught:
+        await chats.passed.check(batch, chats.files.path(batch.input_file_id), make_actor())
+    assert (caught.value.code, caught.value.param) == ("mixed_providers", "model")
+
+
+async def test_too_large_requests_are_run_by_the_gateway(
+    bench: PassedBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passed_upload, "MAX_UPLOAD_BYTES", 100)
+    await bench.add(bodies(2))
+    await bench.finish()
+    assert (len(bench.own), bench.provider.batches) == (2, {})
+    assert is_clean(bench)
+
+
+async def test_too_many_models_are_run_by_the_gateway(
+    chats: PassedBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passed_choice, "MAX_MODELS", 1)
+    await chats.add([HELLO, {**HELLO, "model": "up.n"}])
+    await chats.finish()
+    assert len(chats.own) == 2
+
+
+async def test_answers_have_a_limit(bench: PassedBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passed_answers, "MAX_RESULT_BYTES", 1)
+    monkeypatch.setattr(passed_answers, "RESULTS_AT_ONCE", 1)
+    await bench.add(bodies(3))
+    batch = await bench.finish()
+    assert (batch.completed, batch.failed) == (1, 2)
+    assert sorted(outcomes(bench, batch).values()) == ["batch_too_large", "batch_too_large", "ok"]
+
+
+async def test_a_line_of_results_has_a_limit(chats: PassedBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(lines: list[Any]) -> list[Any]:
+        lines[0]["response"]["body"]["x"] = "y" * 5000
+        return lines
+
+    monkeypatch.setattr(passed_answers, "MAX_ANSWER_BYTES", 2000)
+    chats.provider.change = change
+    await chats.add(bodies(2))
+    batch = await chats.finish()
+    assert (batch.completed, batch.failed) == (1, 1)
+
+
+async def test_a_batch_that_fails_again_and_again_is_cancelled(
+    bench: PassedBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.provider.questions = 10**9
+    await bench.add(bodies(2))
+    await bench.worker.start_waiting()
+    await until(lambda: bench.provider.count("GET batches") > 1)
+    await bench.kill()
+    monkeypatch.setattr(worker_module, "MAX_CRASHES", 0)
+    batch = await bench.finish()
+    assert batch.status is BatchStatus.FAILED
+    assert bench.provider.count("POST batches cancel") == 1
+
+
+async def test_states_of_batches_that_are_gone_are_deleted(chats: PassedBench) -> None:
+    for name in ("batch_b", "batch_c"):
+        PassedStateFile(chats.folder / "passed", name).save(PassedState("up"))
+    await chats.add(bodies(1))
+    await chats.worker.sweep()
+    assert [each.name for each in (chats.folder / "passed").iterdir()] == ["batch_b.json"]
+    (chats.folder / "passed" / "batch_b.json").write_text("{")
+    with pytest.raises(OSError, match="not JSON"):
+        PassedStateFile(chats.folder / "passed", "batch_b").load()
 
 
 # What may go wrong at the provider ---------------------------------------------------------------------
