@@ -64,7 +64,10 @@ class MessageBatchRoutes:
 
     @answers(OBJECT)
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"requests": [{"custom_id", "params"}]}` with the batch."""
+        """Answer `{"requests": [{"custom_id", "params"}]}` with the batch.
+
+        400 with code `mixed_providers` for models of several providers, one of which runs batches itself.
+        """
         _, members = await read_members(
             request, NewMessageBatchBody, self._body_limit, REQUESTS, LARGE_LIMITS
         )

@@ -55,7 +55,10 @@ class BatchRoutes:
 
     @answers(OBJECT)
     async def create(self, request: web.Request) -> web.StreamResponse:
-        """Answer `{"input_file_id", "endpoint", "completion_window", "metadata"?}` with the batch."""
+        """Answer `{"input_file_id", "endpoint", "completion_window", "metadata"?}` with the batch.
+
+        400 with code `mixed_providers` for models of several providers, one of which runs batches itself.
+        """
         wanted = await read_model(request, NewBatchBody)
         batch = await self._batches.create(
             actor(request),

@@ -12,8 +12,12 @@ from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.routes import BASES
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.pipeline import NoFilters
+from gatewayd.upstream.sources.bedrock import BedrockSource
+from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from tests.fakes.http.public_app import Client, bearer
 from tests.fakes.providers.catalog import three_providers
+from tests.fakes.providers.strict.bedrock import StrictBedrock
+from tests.fakes.providers.strict.bedrock_embeddings import EMBEDDERS
 from tests.fakes.providers.upstream import SILENCE, FakeUpstream, Reply, json_reply
 
 BODY = {"model": "acme.m", "input": "hello"}
@@ -187,3 +191,30 @@ async def test_a_deployment_is_a_model(client: Client) -> None:
     path = "/openai/deployments/acme.m/embeddings?api-version=2024-10-21"
     reply = await client.post(path, json={"input": "hello"}, headers={"api-key": "admin"})
     assert (await reply.json())["data"][0]["embedding"] == expected("hello")
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+async def test_bedrock(name: str) -> None:
+    """The official client gets base64 by default; 100 texts are several requests to each model."""
+    pytest.importorskip("botocore", reason="botocore is not installed")
+    async with StrictBedrock(EMBEDDERS) as region:
+        config = ProviderConfig("aws", SourceKind.BEDROCK, region.base_url, region.key, "aws.")
+        source = BedrockSource(config)
+        async with three_providers(
+            lambda catalog: EmbeddingRoutes(
+                EmbeddingService(catalog, NoFilters()), body_limit=1_000_000
+            ).routes(),
+            [source],
+        ) as (_, client):
+            url = str(client.make_url("/v1"))
+            async with AsyncOpenAI(api_key="admin", base_url=url, max_retries=0) as made:
+                texts = ["a" * number for number in range(1, 101)]
+                answer = await made.embeddings.create(model=f"aws.{name}", input=texts)
+                assert [item.embedding[0] for item in answer.data] == [float(len(text)) for text in texts]
+                assert answer.usage.prompt_tokens == 100
+                with pytest.raises(BadRequestError) as caught:
+                    await made.embeddings.create(model=f"aws.{name}", input=[[1, 2], [3]])
+                assert caught.value.param == "input"
+                with pytest.raises(NotFoundError):
+                    await made.embeddings.create(model="aws.amazon.nova-2-lite-v1:0", input="a")
+        await source.close()
