@@ -64,15 +64,11 @@ class PassedChoice:
 
     def find_source(self, name: str) -> BatchSource | None:
         """Return the source of a name whose batches can be reached."""
-        sources = (item.source for item in self._catalog.listings())
-        return next(
-            (
-                each
-                for each in sources
-                if each.name == name and isinstance(each, BatchSource) and each.batches
-            ),
-            None,
-        )
+        for item in self._catalog.listings():
+            source = item.source
+            if source.name == name and isinstance(source, BatchSource):
+                return source
+        return None
 
     async def find(self, models: Mapping[str, int], batch: Batch, actor: Actor) -> PassedTarget | None:
         """Return the target of a batch with these models, each with the number of its first line.
@@ -166,7 +162,7 @@ def _whole(body: Body) -> Body:
 
 
 def _passes(source: ModelSource) -> bool:
-    return isinstance(source, BatchSource) and source.batches is not None
+    return isinstance(source, BatchSource) and source.passes_batches
 
 
 class MixedProvidersError(GatewayError):

@@ -180,6 +180,8 @@ class PassedRun:
 
     async def _submit(self) -> PassedEnd | None:
         """Try to submit; return how the batch ended if it is not to be tried again."""
+        if self._is_over():
+            return PassedEnd()
         try:
             if self._state.tried_at and not await self._find_earlier():
                 # Whether the provider has the batch is not known yet.
@@ -290,7 +292,7 @@ class PassedRun:
                 return PassedEnd()
             if not is_cancelled and (self.is_stopped or self._refusal is not None):
                 is_cancelled = await self._cancelled()
-            if self._services.clock() >= self.batch.expires_at + END_SECONDS:
+            if self._is_over():
                 return PassedEnd()
             await self._pause(is_awake=is_cancelled)
 
@@ -364,7 +366,7 @@ class PassedRun:
                 self._warn("cannot read the results of a provider", error)
                 if error.kind is ErrorKind.NOT_FOUND:
                     return error
-                if self._services.clock() >= self.batch.expires_at + END_SECONDS:
+                if self._is_over():
                     return error
                 await self._pause(is_awake=True)
             else:
@@ -393,12 +395,16 @@ class PassedRun:
     def _batches(self) -> ProviderBatches:
         """Return the batches of the provider; raises unreachable if the settings do not name it."""
         source = self._services.choice.find_source(self.provider)
-        if source is None or source.batches is None:
+        if source is None:
             raise GatewayError(
                 ErrorKind.UPSTREAM_UNREACHABLE,
-                f"cannot reach the batches of provider {self.provider!r}: the settings do not pass them",
+                f"cannot reach the batches of provider {self.provider!r}: the settings do not name it",
             )
         return source.batches
+
+    def _is_over(self) -> bool:
+        """Return whether the provider is not waited for any more."""
+        return self._services.clock() >= self.batch.expires_at + END_SECONDS
 
     async def _save(self) -> None:
         await asyncio.to_thread(self._files.state.save, self._state)

@@ -59,8 +59,6 @@ class UploadWriter:
         while a model cannot be looked up; OSError.
         """
         batches = target.source.batches
-        if batches is None:
-            raise NotPassableError
         estimates: dict[str, TokenUsage] = {}
         file = UploadFile(path, batches.framing)
         await asyncio.to_thread(file.open)

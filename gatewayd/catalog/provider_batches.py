@@ -134,8 +134,13 @@ class BatchSource(Protocol):
         ...
 
     @property
-    def batches(self) -> ProviderBatches | None:
-        """The batches of the provider; None if they are not passed on."""
+    def passes_batches(self) -> bool:
+        """Whether new batches are passed on; those that were can be reached in any case."""
+        ...
+
+    @property
+    def batches(self) -> ProviderBatches:
+        """The batches of the provider."""
         ...
 
     async def batch_request(

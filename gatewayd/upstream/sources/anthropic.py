@@ -68,7 +68,7 @@ class AnthropicSource(PreparingSource):
         self._exchange = ProviderClient(
             self._config, headers, client, NativeProtocol.ANTHROPIC, self._key_headers
         )
-        self._batches = AnthropicBatches(self._exchange) if config.passes_batches else None
+        self._batches = AnthropicBatches(self._exchange)
         self._rules = rules
 
     @property
@@ -154,8 +154,13 @@ class AnthropicSource(PreparingSource):
         return tokens
 
     @property
-    def batches(self) -> AnthropicBatches | None:
-        """The batches of the provider, None if they are not passed on."""
+    def passes_batches(self) -> bool:
+        """Whether new batches are passed on."""
+        return self._config.passes_batches
+
+    @property
+    def batches(self) -> AnthropicBatches:
+        """The batches of the provider."""
         return self._batches
 
     async def batch_request(

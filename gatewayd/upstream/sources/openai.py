@@ -42,7 +42,7 @@ class OpenAiSource(PreparingSource):
         self._config = config
         headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
-        self._batches = OpenAiBatches(self._exchange) if config.passes_batches else None
+        self._batches = OpenAiBatches(self._exchange)
         self._rules = ModelRules(config)
         self._has_responses = self._rules.maker in WITH_RESPONSES
         self._may_use_responses = self._has_responses or bool(config.upstream)
@@ -131,8 +131,13 @@ class OpenAiSource(PreparingSource):
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
 
     @property
-    def batches(self) -> OpenAiBatches | None:
-        """The batches of the provider, None if they are not passed on."""
+    def passes_batches(self) -> bool:
+        """Whether new batches are passed on."""
+        return self._config.passes_batches
+
+    @property
+    def batches(self) -> OpenAiBatches:
+        """The batches of the provider."""
         return self._batches
 
     async def batch_request(

@@ -447,6 +447,18 @@ async def test_a_provider_that_the_settings_do_not_name_any_more(chats: PassedBe
     assert (await chats.finish()).status is BatchStatus.EXPIRED
 
 
+async def test_a_lost_submission_to_a_provider_that_stays_away(chats: PassedBench) -> None:
+    def late() -> None:
+        chats.now = NOW + 25 * 3600
+
+    PassedStateFile(chats.folder / "passed", "batch_b").save(PassedState("up", sent=2, tried_at=NOW))
+    chats.provider.failures["GET batches"] = [503] * 9
+    chats.acts = [lambda: None, late]
+    await chats.add(bodies(2))
+    assert (await chats.finish()).status is BatchStatus.EXPIRED
+    assert chats.provider.count("POST batches") == 0
+
+
 # Kills ---------------------------------------------------------------------------------------------------
 
 
