@@ -104,7 +104,7 @@ def begin(client: openai.OpenAI, lines: bytes, endpoint: Any = CHATS) -> Any:
     return client.batches.create(input_file_id=file.id, endpoint=endpoint, completion_window="24h")
 
 
-def ended(client: openai.OpenAI, batch_id: str, seconds: float = 30) -> Any:
+def ended(client: openai.OpenAI, batch_id: str, seconds: float = 90) -> Any:
     deadline = time.monotonic() + seconds
     while (batch := client.batches.retrieve(batch_id)).status in {
         *("validating", "in_progress", "finalizing", "cancelling"),
@@ -129,7 +129,7 @@ def usage(daemon: Daemon, model: str) -> dict[str, Any]:
     return next((dict(row) for row in rows if model in str(row)), {})
 
 
-def wait_for(what: Any, seconds: float = 20) -> None:
+def wait_for(what: Any, seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline
@@ -234,7 +234,8 @@ def test_a_cancelled_batch_is_cancelled_at_the_provider(site: Site) -> None:
     with site.running() as daemon, clients(daemon, site.token) as (client, _):
         batch = begin(client, lines_of(3))
         wait_for(lambda: client.batches.retrieve(batch.id).request_counts.completed == 1)
-        assert client.batches.cancel(batch.id).status == "cancelling"
+        # On a busy machine the provider may have ended it meanwhile.
+        assert client.batches.cancel(batch.id).status in {"cancelling", "finalizing", "cancelled"}
         batch = ended(client, batch.id)
         assert (batch.status, batch.request_counts.completed) == ("cancelled", 1)
         assert len(results(client, batch.output_file_id)) == 1
