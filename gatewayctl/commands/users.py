@@ -12,6 +12,7 @@ from gatewayctl.wire import routes
 from gatewayctl.wire.invitations import InvitationWritten, NewInvitation, NewSignInLink, SignInAddress
 from gatewayctl.wire.scim import Link, Unlink
 from gatewayctl.wire.users import (
+    ErasedRows,
     NewUser,
     PasswordChange,
     RoleName,
@@ -60,6 +61,10 @@ DETAIL: View[User] = View(
 WRITTEN: View[UserWritten] = View(name=lambda user: user.email, columns={})
 SECRET: View[UserWritten] = View(name=lambda user: user.password or user.email, columns={})
 
+ERASED: View[ErasedRows] = View(
+    name=lambda row: row.kind,
+    columns={"KIND": lambda row: row.kind, "COUNT": lambda row: row.count},
+)
 IDENTITY_ROWS: View[UserIdentity] = View(
     name=lambda found: found.provider,
     columns={
@@ -197,6 +202,22 @@ def change(
         raise usage("cannot change the user: nothing to change was given")
     request = UserChange.model_validate(given)
     show_written(session, session.client.call(routes.CHANGE_USER, user, body=request, dry_run=dry_run))
+
+
+@noun.verb(
+    "erase", "gatewayctl user erase ada@example.org --dry-run", "gatewayctl user erase ada@example.org --yes"
+)
+def erase(session: Session, user: UserRef, yes: Yes = False, dry_run: DryRun = False) -> None:
+    """Delete an account and everything of the person: chats, files, collections, batches, stored responses.
+
+    Usage is kept under a pseudonym, and the audit log as it is. An account that is removed already is named
+    by its id. It can be repeated if it was interrupted. See gatewayd-operations(7), Erasure.
+    """
+    confirm(f"Erase everything of the user {user}? This cannot be undone.", yes=yes or dry_run)
+    report = session.client.call(routes.ERASE_USER, user, dry_run=dry_run)
+    if session.output is Output.TABLE:
+        session.note("dry run: nothing was erased" if report.dry_run else f"erased {report.id}")
+    session.show_all(report.erased, ERASED)
 
 
 @noun.verb("remove", "gatewayctl user remove ada@example.org --yes")

@@ -117,3 +117,18 @@ class SessionList(Reply):
     """The valid sessions of a user, newest first."""
 
     sessions: list[UserSession]
+
+
+class ErasedRows(Reply):
+    """The number of rows of one kind."""
+
+    kind: str
+    count: int
+
+
+class Erasure(Reply):
+    """What belonged to an erased person, or would be erased in a dry run; `id` is the id of the account."""
+
+    id: str
+    dry_run: bool = False
+    erased: list[ErasedRows]

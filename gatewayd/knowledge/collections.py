@@ -200,6 +200,11 @@ class CollectionService:
         await self._notifier.gone(collection_id)
         return collection
 
+    async def remove_any(self, collection_id: str) -> None:
+        """Delete a collection but not its files, without an access check; nothing if it does not exist."""
+        if await self._store.remove(collection_id):
+            await self._notifier.gone(collection_id)
+
     async def _find(self, collection_id: str) -> Collection | None:
         if not collection_id or len(collection_id) > MAX_ID_CHARACTERS or not is_plain(collection_id):
             return None

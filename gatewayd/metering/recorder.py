@@ -38,6 +38,7 @@ class UsageRecorder:
         self._clock = clock
         self._pending: dict[UsageKey, UsageSums] = {}
         self._day, self._day_ends = "", 0
+        self._renamed: dict[str, str] = {}
         self._writing = asyncio.Lock()
         self._is_failing = False
 
@@ -54,7 +55,10 @@ class UsageRecorder:
         now = self._clock()
         if not self._day_ends - DAY_SECONDS <= now < self._day_ends:
             self._begin_day(now)
-        key = (self._day, call.user_id, call.key_id, call.model, call.source, call.endpoint)
+        user_id, key_id = call.user_id, call.key_id
+        if user_id in self._renamed:
+            user_id, key_id = self._renamed[user_id], ""
+        key = (self._day, user_id, key_id, call.model, call.source, call.endpoint)
         # A key is equal to the tuple of its values.
         sums = self._pending.get(key) or self._sums(UsageKey._make(key))  # type: ignore[call-overload]
         count_call(sums, call)
@@ -83,6 +87,15 @@ class UsageRecorder:
                 if not is_written:
                     for key, sums in rows.items():
                         self._sums(key).add(sums)
+
+    async def rename(self, user_id: str, pseudonym: str) -> None:
+        """Replace a user by a pseudonym without keys: in all rows, and in those of calls that end later."""
+        async with self._writing:
+            self._renamed[user_id] = pseudonym
+            for key in [key for key in self._pending if key.user_id == user_id]:
+                sums = self._pending.pop(key)
+                self._sums(key._replace(user_id=pseudonym, key_id="")).add(sums)
+        await self._store.rename(user_id, pseudonym)
 
     def _sums(self, key: UsageKey) -> UsageSums:
         sums = self._pending.get(key)

@@ -91,6 +91,10 @@ class UsageStore(Protocol):
         """Add sums to the stored ones."""
         ...
 
+    async def rename(self, user_id: str, pseudonym: str) -> None:
+        """Replace a user by a pseudonym without keys; rows that become equal are summed."""
+        ...
+
     async def report(self, query: UsageQuery) -> Sequence[UsageLine]:
         """Return the lines of a report: by day in its order, else the most expensive and largest first."""
         ...

@@ -1,1 +1,4 @@
-"""What is kept of people: limits of age. Only `storage`, `http` and `assembly` import this package."""
+"""What is kept of people: limits of age, and erasure.
+
+Only `storage`, `http` and `assembly` import this package.
+"""

@@ -1,6 +1,6 @@
-"""Interfaces of the storage that the limits of age use."""
+"""Interfaces of the storage and the services that limits of age and the erasure of people use."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 
@@ -50,4 +50,44 @@ class HiddenChats(Protocol):
 
     async def purge(self, chat_ids: Sequence[str]) -> None:
         """Delete hidden chats with their messages, tags and snapshots."""
+        ...
+
+
+class PersonRowStore(Protocol):
+    """Everything that belongs to one person, by kind. `email` is "" if the account is gone."""
+
+    def may_be_id(self, text: str) -> bool:
+        """Return whether a text can be the id of a person."""
+        ...
+
+    async def counts(self, user_id: str, email: str) -> Mapping[str, int]:
+        """Return the numbers of rows by kind, those of 0 included."""
+        ...
+
+    async def collections(self, user_id: str) -> Sequence[str]:
+        """Return the ids of the collections of a person."""
+        ...
+
+    async def remove(self, user_id: str, email: str) -> None:
+        """Delete what neither goes with the account nor has a service of its own, in small transactions."""
+        ...
+
+    async def rename(self, user_id: str, pseudonym: str) -> None:
+        """Replace a person as the owner of what stays, in small transactions."""
+        ...
+
+
+class OwnedCollections(Protocol):
+    """Removes collections."""
+
+    async def remove_any(self, collection_id: str) -> None:
+        """Delete a collection but not its files; nothing if it does not exist."""
+        ...
+
+
+class PersonUsage(Protocol):
+    """The usage of people, stored and not yet stored."""
+
+    async def rename(self, user_id: str, pseudonym: str) -> None:
+        """Replace a person by a pseudonym without keys, in all rows and those of calls that end later."""
         ...

@@ -289,6 +289,12 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("user remove {f}-a@example.org", 2),
         Step("user remove {f}-a@example.org --yes"),
         Step("user remove {f}-a@example.org --yes", 5),
+        Step("user create --email {f}-e@example.org"),
+        Step("user erase {f}-e@example.org --dry-run"),
+        Step("user erase {f}-e@example.org", 2),
+        Step("user erase {f}-e@example.org --yes"),
+        Step("user erase {f}-e@example.org --yes", 5),
+        Step("user erase {root} --dry-run", 6),
     ],
     "invitation": [
         Step("user invite {f}-j@example.org"),

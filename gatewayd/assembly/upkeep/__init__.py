@@ -1,1 +1,1 @@
-"""The audit log, the doctor and the collection of garbage over the services."""
+"""The audit log, the doctor, the collection of garbage, limits of age and erasure over the services."""

@@ -66,6 +66,24 @@ class TortoiseUsage:
                     f"INSERT INTO usage ({', '.join(records[0])}) VALUES {values} {_ENDING}"  # noqa: S608
                 )
 
+    async def rename(self, user_id: str, pseudonym: str) -> None:
+        """Replace a user by a pseudonym without keys, BATCH_SIZE rows in a transaction."""
+        while True:
+            async with write_transaction("replace a user in the usage") as client:
+                statement = SqlStatement(client)
+                found = await statement.run(
+                    f"SELECT * FROM usage WHERE user_id = {statement.bind(_name(user_id, 255))}"  # noqa: S608
+                    f" ORDER BY id LIMIT {BATCH_SIZE}"
+                )
+                if not found:
+                    return
+                merged: dict[UsageKey, UsageSums] = {}
+                for row in found:
+                    key = UsageKey(row["day"], pseudonym, "", row["model"], row["provider"], row["endpoint"])
+                    merged.setdefault(key, UsageSums()).add(UsageSums(*(row[name] for name in SUMS)))
+                await UsageRow.filter(id__in=[row["id"] for row in found]).delete()
+                await self.add(merged)
+
     async def report(self, query: UsageQuery) -> Sequence[UsageLine]:
         """Return the lines of a report: by day in its order, else the most expensive and largest first."""
         if self._reader is None:

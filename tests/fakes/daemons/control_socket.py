@@ -19,7 +19,7 @@ from gatewayctl.transport import Transport
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.doctor.findings import DoctorFinding
-from gatewayd.errors import GatewayError
+from gatewayd.errors import GatewayError, not_found
 from gatewayd.http.app import build_application
 from gatewayd.http.control.accounts.grantees import GranteeFinder
 from gatewayd.http.control.accounts.groups import ControlGroupRoutes
@@ -53,6 +53,7 @@ from gatewayd.http.control.metrics import ControlMetricsRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
 from gatewayd.http.control.peer import PeerRules
+from gatewayd.http.control.privacy import ControlPrivacyRoutes
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.transactions import WriteTransactions
 from gatewayd.http.control.usage import ControlUsageRoutes
@@ -72,6 +73,7 @@ from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
+from gatewayd.privacy.erasure import ErasureReport
 from gatewayd.resumption.service import ResumableStreams
 from gatewayd.scim.links import ProviderLinks
 from gatewayd.scim.request_log import ScimRequestLog
@@ -133,6 +135,23 @@ class FakeTokens:
         self.enabled, self.tokens = enabled, tuple(tokens)
 
 
+class FakeErasure:
+    """An erasure of people who have two chats each; `erased` are their references."""
+
+    def __init__(self) -> None:
+        self.erased: list[str] = []
+
+    async def count(self, ref: str) -> ErasureReport:
+        if ref in self.erased:
+            raise not_found("user", ref)
+        return ErasureReport(f"id-of-{ref}", {"chats": 2, "accounts": 1})
+
+    async def erase(self, ref: str) -> ErasureReport:
+        report = await self.count(ref)
+        self.erased.append(ref)
+        return report
+
+
 @dataclass
 class Control:
     """A running control socket and what stands behind it; `okta` is the provider of SCIM."""
@@ -152,6 +171,7 @@ class Control:
     activity: ScimRequestLog = field(default_factory=ScimRequestLog)
     limits: LimitBench = field(default_factory=LimitBench)
     check: FakeCheck = field(default_factory=FakeCheck)
+    erasure: FakeErasure = field(default_factory=FakeErasure)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
     findings: Sequence[DoctorFinding] = ()
@@ -234,6 +254,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),
         *ControlDoctorRoutes(control.examine).routes(),
+        *ControlPrivacyRoutes(control.erasure).routes(),  # type: ignore[arg-type]
         *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
         *ControlChatRoutes(
             pipeline,

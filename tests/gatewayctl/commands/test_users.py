@@ -274,3 +274,15 @@ async def test_a_sign_in_link_is_printed_alone(ctl: Ctl, control: Control, ada: 
     token = made.out.strip().removeprefix("https://ai.example.org/auth#link=")
     assert (await control.accounts.sign_in_links.use(token)).email == ada
     assert (await ctl("user", "sign-in-link", "nobody@example.org")).code == 5
+
+
+async def test_erase(ctl: Ctl, control: Control, ada: str) -> None:
+    planned = await ctl("user", "erase", ada, "--dry-run")
+    assert (planned.code, planned.err, control.erasure.erased) == (0, "dry run: nothing was erased\n", [])
+    assert (await ctl("user", "erase", ada)).code == 2
+    done = await ctl("user", "erase", ada, "--yes", "-o", "json")
+    assert json.loads(done.out) == [{"kind": "chats", "count": 2}, {"kind": "accounts", "count": 1}]
+    assert control.erasure.erased == [ada]
+    row = control.audit.store.kept[-1]
+    assert (row.action, row.subject, row.after) == ("user erase", f"id-of-{ada}", {"chats": 2, "accounts": 1})
+    assert (await ctl("user", "erase", ada, "--yes")).code == 5

@@ -88,6 +88,9 @@ class FlakyStore:
         for key, sums in rows.items():
             self.rows.setdefault(key, UsageSums()).add(sums)
 
+    async def rename(self, user_id: str, pseudonym: str) -> None:
+        self.renamed = (user_id, pseudonym)
+
     async def report(self, query: UsageQuery) -> Sequence[UsageLine]:
         return []
 
@@ -123,6 +126,19 @@ async def test_sums_wait_while_the_database_is_out_of_reach(monkeypatch: pytest.
     assert OTHER_MODEL in {key.model for key in store.rows}
     first = store.rows[UsageKey("2025-11-25", "u", "", "m", "p", "chat")]
     assert (first.failures, first.unpriced, first.estimated) == (1, 1, 0)
+
+
+async def test_an_erased_user_is_replaced_in_what_waits_and_in_calls_that_end_later() -> None:
+    store = FlakyStore()
+    recorder = UsageRecorder(store, lambda: 1_764_028_800)
+    meter = CallMeter([recorder])
+    for user_id in ("u", "other"):
+        end_call(meter, user_id)
+    await recorder.rename("u", "erased-1")
+    end_call(meter)
+    await recorder.flush()
+    assert store.renamed == ("u", "erased-1")
+    assert {key.user_id: sums.requests for key, sums in store.rows.items()} == {"erased-1": 2, "other": 1}
 
 
 async def test_calls_belong_to_the_day_of_a_clock_that_was_set_back() -> None:

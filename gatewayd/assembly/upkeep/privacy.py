@@ -1,0 +1,32 @@
+"""What is kept of people: erasure over the services."""
+
+from collections.abc import Sequence
+
+from gatewayd.assembly.services import GatewayServices
+from gatewayd.http.control.privacy import ControlPrivacyRoutes
+from gatewayd.http.routes import Route
+from gatewayd.privacy.erasure import ErasureParts, PersonErasure
+from gatewayd.storage.upkeep.person_rows import TortoisePersonRows
+
+
+def make_erasure(services: GatewayServices) -> PersonErasure:
+    """Return the erasure of people."""
+    accounts, documents = services.accounts, services.documents
+    parts = ErasureParts(
+        users=accounts.users,
+        rows=TortoisePersonRows(),
+        chats=services.live.stores.chats,
+        files=documents.stores.files,
+        removal=documents.removal,
+        collections=documents.collections,
+        batches=services.batches.batches.files,
+        limits=services.limits.limits,
+        usage=services.metering.recorder,
+        transactor=accounts.commits,
+    )
+    return PersonErasure(parts, services.tasks, services.audit.trail)
+
+
+def control_privacy_rows(services: GatewayServices) -> Sequence[Route]:
+    """Return the rows of people of the control socket."""
+    return ControlPrivacyRoutes(make_erasure(services)).routes()
