@@ -83,6 +83,12 @@ class ControlClient:
         """Return the text of a reply that is no JSON."""
         return self._transport.read(fill(endpoint))
 
+    def download(
+        self, endpoint: Endpoint[NoBody, ForeignReply], /, *segments: str
+    ) -> Generator[bytes, None, None]:
+        """Yield the bytes of a reply of any size; closing the iterator closes the connection."""
+        return self._transport.download(fill(endpoint, segments))
+
     def upload(self, request: files.NewFile, content: Readable, size: int) -> files.FileWritten:
         """Upload a file of `size` bytes."""
         endpoint = table.ADD_FILE

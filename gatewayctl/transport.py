@@ -104,6 +104,12 @@ class Transport:
         with self._sent("GET", path, None, self._timeout) as answer:
             return _read_all(answer).decode("utf-8", "replace")
 
+    def download(self, path: str) -> Generator[bytes, None, None]:
+        """Get bytes in pieces; a reply that is cut short is `unreachable`."""
+        with self._sent("GET", path, None, self._timeout) as answer:
+            while piece := _read_piece(answer):
+                yield piece
+
     def upload(
         self, path: str, reply: type[ReplyType], query: Query, content: Readable, size: int
     ) -> ReplyType:
@@ -224,6 +230,15 @@ def _timeout() -> CommandError:
 def _read_all(reply: http.client.HTTPResponse) -> bytes:
     try:
         return reply.read()
+    except TimeoutError as error:
+        raise _timeout() from error
+    except (OSError, http.client.HTTPException) as error:
+        raise CommandError("unreachable", BROKEN) from error
+
+
+def _read_piece(reply: http.client.HTTPResponse) -> bytes:
+    try:
+        return reply.read(PIECE)
     except TimeoutError as error:
         raise _timeout() from error
     except (OSError, http.client.HTTPException) as error:

@@ -1,10 +1,12 @@
 """`gatewayctl user`: accounts."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gatewayctl.command import DryRun, Noun, ProviderName, Session, UserRef, Yes
+from gatewayctl.commands.upkeep.person_archive import check_target, write_archive
 from gatewayctl.prompts import ask_password, confirm, read_secret, usage
 from gatewayctl.render import Output, View
 from gatewayctl.values import by_name, parse_duration
@@ -202,6 +204,32 @@ def change(
         raise usage("cannot change the user: nothing to change was given")
     request = UserChange.model_validate(given)
     show_written(session, session.client.call(routes.CHANGE_USER, user, body=request, dry_run=dry_run))
+
+
+@noun.verb("export", "gatewayctl user export ada@example.org --to ada.zip")
+def export(
+    session: Session,
+    user: UserRef,
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to", metavar="FILE", help="New file that only you can read; its name ends with .zip or .tar."
+        ),
+    ],
+) -> None:
+    """Write everything of a person to an archive: account, chats, files with their bytes, usage, audit rows.
+
+    Passwords, tokens and keys are left out. The manifest has a SHA-256 of each member, and is checked before
+    the file gets its name. The same state gives the same archive. See gatewayd-operations(7), Export.
+    """
+    check_target(to)
+    count = write_archive(to, session.client.download(routes.EXPORT_USER, user))
+    if session.output in {Output.JSON, Output.JSONL}:
+        session.renderer.json({"file": str(to), "members": count})
+    else:
+        session.renderer.say(
+            str(to) if session.output is Output.NAME else f"exported {count} members to {to}"
+        )
 
 
 @noun.verb(

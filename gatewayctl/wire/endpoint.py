@@ -16,7 +16,7 @@ class NoBody(Request):
 class ForeignReply(Reply):
     """The reply model of an endpoint that answers in another protocol.
 
-    It is an OpenAI completion, server-sent events, or the text of the metrics.
+    It is an OpenAI completion, server-sent events, the text of the metrics, or a tar archive.
     """
 
 

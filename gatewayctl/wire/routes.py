@@ -74,6 +74,7 @@ ENSURE_USER: Final = _write("PUT", "/v1/users", users.NewUser, users.UserWritten
 GET_USER: Final = _get("/v1/users/{ref}", users.User, "Show a user")
 CHANGE_USER: Final = _write("PATCH", "/v1/users/{ref}", users.UserChange, users.UserWritten, "Change a user")
 REMOVE_USER: Final = _write("DELETE", "/v1/users/{ref}", NoBody, users.UserWritten, "Remove a user")
+EXPORT_USER: Final = _get("/v1/users/{ref}/export", ForeignReply, "Export what belongs to a person")
 ERASE_USER: Final = _write(
     "POST", "/v1/users/{ref}/erase", NoBody, users.Erasure, "Erase what belongs to a person", slow=True
 )

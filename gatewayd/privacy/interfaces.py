@@ -1,7 +1,7 @@
 """Interfaces of the storage and the services that limits of age and the erasure of people use."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class AgedRowStore(Protocol):
@@ -90,4 +90,16 @@ class PersonUsage(Protocol):
 
     async def rename(self, user_id: str, pseudonym: str) -> None:
         """Replace a person by a pseudonym without keys, in all rows and those of calls that end later."""
+        ...
+
+
+class PersonRecords(Protocol):
+    """Everything that belongs to one person, to be read."""
+
+    def pages(self, user_id: str, email: str) -> AsyncIterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+        """Yield pages of rows as JSON values with their kind, in a fixed order, without secrets."""
+        ...
+
+    def ids(self, table: str, user_id: str) -> AsyncIterator[str]:
+        """Yield the ids of the rows of `chats`, `files` or `batch_files` of a person, in order."""
         ...

@@ -95,7 +95,7 @@ class TortoisePersonRows:
         with translate_errors("count what belongs to the user"):
             for each in (*SEPARATE, *DELETED, *CASCADED, *RENAMED):
                 statement = SqlStatement(UserRow._meta.db)
-                where = _bound(statement, each, user_id, email)
+                where = bound_condition(statement, each, user_id, email)
                 [row] = await statement.run(f'SELECT COUNT(*) AS total FROM "{each.table}" WHERE {where}')  # noqa: S608
                 found[each.kind] = int(row["total"])
         return found
@@ -127,7 +127,7 @@ class TortoisePersonRows:
                 sql = change.replace("{table}", f'"{table.table}"')
                 if "{name}" in sql:
                     sql = sql.replace("{name}", statement.bind(other))
-                where = _bound(statement, table, user_id, other)
+                where = bound_condition(statement, table, user_id, other)
                 rows = await statement.run(
                     f"{sql} WHERE {table.key} IN"  # noqa: S608 - no values
                     f' (SELECT {table.key} FROM "{table.table}" WHERE {where} LIMIT {PAGE_ROWS})'
@@ -136,7 +136,7 @@ class TortoisePersonRows:
             changed = len(rows)
 
 
-def _bound(statement: SqlStatement, table: PersonTable, user_id: str, email: str) -> str:
+def bound_condition(statement: SqlStatement, table: PersonTable, user_id: str, email: str) -> str:
     """Return the condition of a table with its values bound."""
     condition = table.condition
     if "{user}" in condition:

@@ -90,6 +90,7 @@ from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
 from tests.fakes.limits.bench import LimitBench
 from tests.fakes.providers.models import FakeRecords, FakeSource, make_model
+from tests.fakes.storage.small_export import SmallRecords, small_export
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 
 PROVIDER = "okta"
@@ -172,6 +173,7 @@ class Control:
     limits: LimitBench = field(default_factory=LimitBench)
     check: FakeCheck = field(default_factory=FakeCheck)
     erasure: FakeErasure = field(default_factory=FakeErasure)
+    exported: SmallRecords = field(default_factory=SmallRecords)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
     findings: Sequence[DoctorFinding] = ()
@@ -254,7 +256,10 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlDatabaseRoutes(control.check).routes(),
         *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),
         *ControlDoctorRoutes(control.examine).routes(),
-        *ControlPrivacyRoutes(control.erasure).routes(),  # type: ignore[arg-type]
+        *ControlPrivacyRoutes(
+            small_export(accounts.users, control.socket.parent / "exported", control.exported),
+            control.erasure,  # type: ignore[arg-type]
+        ).routes(),
         *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
         *ControlChatRoutes(
             pipeline,

@@ -1,6 +1,8 @@
 """gatewayctl user."""
 
 import json
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from gatewayctl.wire.base import Outcome
 from gatewayd.accounts.identity.records import ExternalIdentity
 from gatewayd.accounts.records import NewGroup, Role, SessionOrigin, SignInMethod
-from gatewayd.errors import GatewayError
+from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.daemons.control_socket import Control, Ctl, Terminal
+from tests.fakes.storage.small_export import CONTENT
 
 
 @pytest.fixture
@@ -286,3 +289,42 @@ async def test_erase(ctl: Ctl, control: Control, ada: str) -> None:
     row = control.audit.store.kept[-1]
     assert (row.action, row.subject, row.after) == ("user erase", f"id-of-{ada}", {"chats": 2, "accounts": 1})
     assert (await ctl("user", "erase", ada, "--yes")).code == 5
+
+
+@pytest.mark.parametrize("name", ["ada.zip", "ada.tar"])
+async def test_export(ctl: Ctl, control: Control, ada: str, tmp_path: Path, name: str) -> None:
+    target = tmp_path / name
+    done = await ctl("user", "export", ada, "--to", str(target), "-o", "json")
+    assert (done.code, json.loads(done.out)) == (0, {"file": str(target), "members": 6}), done.err
+    assert target.stat().st_mode & 0o777 == 0o600
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(target) as archive:
+            names, content = archive.namelist(), archive.read("files/f1/résumé.txt")
+    else:
+        with tarfile.open(target) as tar:
+            names, content = tar.getnames(), tar.extractfile("files/f1/résumé.txt").read()  # type: ignore[union-attr]
+    assert (names[0], names[-1], content) == ("records/API-keys-00001.jsonl", "manifest.json", CONTENT)
+    row = control.audit.store.kept[-1]
+    assert (row.action, row.subject) == ("user export", ada)
+    first = target.read_bytes()
+    again = await ctl("user", "export", ada, "--to", str(target))
+    assert (again.code, "it exists" in again.err, target.read_bytes()) == (2, True, first)
+    second = tmp_path / f"again-{name}"
+    assert (await ctl("user", "export", ada, "--to", str(second))).code == 0
+    assert second.read_bytes() == first
+
+
+async def test_an_export_that_breaks_off_leaves_no_file(
+    ctl: Ctl, control: Control, ada: str, tmp_path: Path
+) -> None:
+    control.exported.failure = GatewayError(ErrorKind.UNAVAILABLE, "cannot read")
+    done = await ctl("user", "export", ada, "--to", str(tmp_path / "ada.zip"))
+    assert (done.code, list(tmp_path.glob("*ada*"))) != (0, [])
+    assert not list(tmp_path.glob("*ada.zip*"))
+
+
+async def test_bad_exports(ctl: Ctl, ada: str, tmp_path: Path) -> None:
+    assert (await ctl("user", "export", "nobody@example.org", "--to", str(tmp_path / "a.zip"))).code == 5
+    assert (await ctl("user", "export", ada, "--to", str(tmp_path / "a.rar"))).code == 2
+    done = await ctl("user", "export", ada, "--to", str(tmp_path / "none" / "a.zip"))
+    assert (done.code, "no such file" in done.err) == (2, True)

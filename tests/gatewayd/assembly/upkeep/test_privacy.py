@@ -1,5 +1,8 @@
-"""Tests for gatewayd.assembly.upkeep.privacy: the erasure of people over the real services and engines."""
+"""Tests for gatewayd.assembly.upkeep.privacy: export and erasure of people over the real engines."""
 
+import io
+import json
+import tarfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -7,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from gatewayd.accounts.records import NewUser, Role
+from gatewayd.accounts.records import ApiKey, NewUser, Role
 from gatewayd.assembly.gateway import assemble
 from gatewayd.assembly.services import GatewayServices
-from gatewayd.assembly.upkeep.privacy import make_erasure
-from gatewayd.audit.records import AuditQuery
+from gatewayd.assembly.upkeep.privacy import make_erasure, make_export
+from gatewayd.audit.records import GATEWAY_ACTOR, AuditEntry, AuditQuery
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.usage_records import UsageDimension, UsageQuery, UsageSums
 from gatewayd.privacy.erasure import pseudonym_of
 from gatewayd.settings import Settings
+from gatewayd.storage.keys import TortoiseKeys
 from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.tables.documents import LinkRow
 from gatewayd.storage.upkeep.person_rows import TortoisePersonRows
@@ -79,6 +83,46 @@ async def test_everything_of_a_person_is_erased_and_nothing_of_others(settings: 
         assert gone.value.kind is ErrorKind.NOT_FOUND
         [begun] = await services.audit.store.find(AuditQuery(action="user erasure begun"))
         assert begun.subject == ada.user.id
+
+
+async def test_everything_of_a_person_is_exported_without_secrets(settings: Settings) -> None:
+    async with opened(settings) as services:
+        ada, bob = await fill_person(services, "ada"), await fill_person(services, "bob")
+        await services.accounts.users.set_password(ada.user.id, "a long enough password")
+        await TortoiseKeys().add(ApiKey("k9", ada.user.id, "laptop", "d" * 64, "sk-1"))
+        services.audit.trail.record(AuditEntry("user change", GATEWAY_ACTOR, subject=ada.user.email))
+        await services.audit.trail.drain(5)
+        export = make_export(services)
+        user = await export.find("ada@example.org")
+        data, again = [b"".join([piece async for piece in export.archive(user)]) for _ in range(2)]
+        assert data == again
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            found = {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
+        rows = {
+            name.removeprefix("records/").removesuffix("-00001.jsonl"): [
+                json.loads(line) for line in content.splitlines()
+            ]
+            for name, content in found.items()
+            if name.startswith("records/")
+        }
+        counted = {kind.replace(" ", "-"): count for kind, count in (await left(ada)).items()}
+        apart = {"chats", "counters-of-limits", "entries-of-access-lists"}
+        assert {kind: len(rows[kind]) for kind in counted if kind not in apart} == {
+            kind: count for kind, count in counted.items() if kind not in apart
+        }
+        [account] = rows["accounts"]
+        assert (account["email"], account["active"], account["profile"]) == ("ada@example.org", True, {})
+        assert [row["name"] for row in rows["API-keys"]] == ["laptop"]
+        assert rows["rows-of-the-audit-log"][-1]["action"] == "user change"
+        assert found["files/ada-file-1/1.txt"] == b"ada 1"
+        assert json.loads(found["chats/ada-c1.json"])["title"] == "Ä chat"
+        joined = b"".join(found.values())
+        assert not any(
+            secret in joined for secret in (b"argon2", b"digest", b'valves":', bob.user.id.encode())
+        )
+        with pytest.raises(GatewayError) as unknown:
+            await export.find("nobody@example.org")
+        assert unknown.value.kind is ErrorKind.NOT_FOUND
 
 
 async def test_the_last_administrator_is_refused_and_keeps_everything(settings: Settings) -> None:
