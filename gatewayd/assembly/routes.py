@@ -440,10 +440,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_logs.ControlLogRoutes(services.monitoring.levels).routes(),
         *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
-        *control_audit_rows(services.audit),
-        *control_garbage_rows(services),
-        *control_privacy_rows(services),
-        *control_doctor_rows(services),
+        *control_upkeep_rows(services),
         *control_chat.ControlChatRoutes(
             services.pipeline,
             services.catalog,
@@ -453,6 +450,16 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         ).routes(),
     ]
     return check_complete(rows)
+
+
+def control_upkeep_rows(services: GatewayServices) -> Sequence[Route]:
+    """Return the rows of what keeps the gateway in order, and of what it keeps of people."""
+    return [
+        *control_audit_rows(services.audit),
+        *control_garbage_rows(services),
+        *control_privacy_rows(services),
+        *control_doctor_rows(services),
+    ]
 
 
 def _workings(documents: DocumentServices) -> DaemonFacts:

@@ -74,6 +74,7 @@ NO_IDS = {
     # A word of a list in its help.
     ("log level", "level"),
     ("chat export", "to"),
+    ("user export", "to"),
     ("tool-server add", "spec"),
     ("tool-server add", "key_file"),
     ("scim check", "token_file"),
