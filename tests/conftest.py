@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 PROGRAMS = (
-    *("cc", "mandoc", "mmdebstrap", "nsenter"),
+    *("buildah", "cc", "dh", "lintian", "mandoc", "mmdebstrap", "nsenter"),
     *("systemd-analyze", "systemd-nspawn", "systemd-socket-activate", "systemd-sysusers"),
 )
 
