@@ -85,7 +85,11 @@ def machine(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[
 
 
 def install(machine: Machine, version: str) -> str:
-    return machine.sh(f"DEBIAN_FRONTEND=noninteractive apt-get install -y ./{package(version)} 2>&1")
+    """Install a package as an unattended upgrade does, which keeps a changed configuration."""
+    return machine.sh(
+        "DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall -o Dpkg::Options::=--force-confdef"
+        f" -o Dpkg::Options::=--force-confold ./{package(version)} 2>&1"
+    )
 
 
 def is_well(machine: Machine) -> None:
@@ -145,7 +149,7 @@ def test_an_upgrade_migrates_the_database_and_keeps_the_configuration(machine: M
 
 def test_the_sockets_stay_open_while_a_package_is_installed_again(machine: Machine) -> None:
     before = machine.sh("systemctl show -P ActiveEnterTimestampMonotonic gatewayd.socket")
-    machine.sh(f"DEBIAN_FRONTEND=noninteractive apt-get install -y --reinstall ./{package(NEW)}")
+    install(machine, NEW)
     is_well(machine)
     assert machine.sh("systemctl show -P ActiveEnterTimestampMonotonic gatewayd.socket") == before
 
