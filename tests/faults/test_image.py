@@ -60,7 +60,9 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
     made = Builder(folder / "store")
     base = folder / "base"
     base.mkdir()
-    command = ["mmdebstrap", "--variant=minbase", "bookworm", str(base / "root.tar")]
+    # Its bundle of certificates is mounted below, so that apt could not install it.
+    options = ["--variant=minbase", "--include=ca-certificates"]
+    command = ["mmdebstrap", *options, "bookworm", str(base / "root.tar")]
     subprocess.run(command, check=True, capture_output=True, timeout=LONG_SECONDS)
     (base / "Containerfile").write_text("FROM scratch\nADD root.tar /\n")
     made.run("bud", "--isolation", "chroot", "-t", BASE, str(base))
