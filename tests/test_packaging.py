@@ -47,6 +47,8 @@ def test_the_package_has_every_unit_and_starts_the_service_with_its_sockets() ->
         "gatewayd-backup.timer",
     }
     assert named <= units
+    # debhelper would restart the sockets with it, which systemd refuses while the daemon runs.
+    assert "--no-start --no-stop-on-upgrade gatewayd.service" in rules
     installed = (DEBIAN / "install-environment").read_text()
     assert "cp systemd/*.service systemd/*.socket systemd/*.timer" in installed
     for unit in (ROOT / "systemd").glob("*.service"):
