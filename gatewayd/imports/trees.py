@@ -21,7 +21,7 @@ def mend_tree(parents: Mapping[str, str | None]) -> tuple[dict[str, str | None],
                 break
             line[node] = None
             node = mended[node]
-        done |= line.keys()
+        done.update(line)
     return mended, frozenset(cut)
 
 
