@@ -36,6 +36,7 @@ PROCESSES = (
     "gatewayd/extract/test_pool.py",
     "gatewayd/doctor/test_state_folder.py",
     "gatewayd/extract/test_reader_process.py",
+    "gatewayd/offline/imports/test_killing.py",
     "gatewayd/plugins/isolation/test_child.py",
     "gatewayd/plugins/isolation/test_plugin.py",
     "gatewayd/plugins/isolation/test_process.py",
@@ -74,7 +75,7 @@ PROCESS_FIXTURES = {"weights"}
 BROWSER_FIXTURES = {"browser", "site"}
 
 # Folders and modules, and fixtures, that make a database.
-DATABASES = ("gatewayd/assembly/", "gatewayd/storage/engine/test_migrate.py")
+DATABASES = ("gatewayd/assembly/", "gatewayd/offline/imports/", "gatewayd/storage/engine/test_migrate.py")
 DATABASE_FIXTURES = {"database", "empty", "location", "migrated_copy", "postgres", "stored"}
 ENGINES = {"sqlite", "postgres"}
 

@@ -97,9 +97,10 @@ def household(schema: str = NEW) -> Rows:
                 "user_id": "u-ada",
                 "name": "Writers",
                 "permissions": {"features": {"api_keys": True, "x": True}},
+                **times(),
             }
         ],
-        "folder": [{"id": "f-1", "user_id": "u-bob", "name": "Work", "is_expanded": True}],
+        "folder": [{"id": "f-1", "user_id": "u-bob", "name": "Work", "is_expanded": True, **times()}],
         "tag": [{"id": "my_tag", "name": "My Tag", "user_id": "u-bob"}],
         "chat": [
             {
@@ -213,10 +214,17 @@ def _newer(rows: Rows, chat: dict[str, Any]) -> Rows:
     rows["group_member"] = [{"id": "gm-1", "group_id": "g-1", "user_id": "u-bob"}]
     rows["access_grant"] = [grant("knowledge", "k-1", "group", "g-1"), grant("tool", "adder", "user", "*")]
     rows["knowledge_directory"] = [
-        {"id": "d-1", "knowledge_id": "k-1", "name": "Animals", "user_id": "u-ada"}
+        {"id": "d-1", "knowledge_id": "k-1", "name": "Animals", "user_id": "u-ada", **times()}
     ]
     rows["knowledge_file"] = [
-        {"id": "kf-1", "knowledge_id": "k-1", "file_id": "file-1", "user_id": "u-ada", "directory_id": "d-1"}
+        {
+            "id": "kf-1",
+            "knowledge_id": "k-1",
+            "file_id": "file-1",
+            "user_id": "u-ada",
+            "directory_id": "d-1",
+            **times(),
+        }
     ]
     rows["shared_chat"] = [
         {"id": "s-1", "chat_id": "c-1", "user_id": "u-bob", "title": "Trees", "chat": chat, **times()}
