@@ -22,6 +22,7 @@ from tests.fakes.daemons.daemon import Daemon, running_daemon
 from tests.fakes.daemons.live_work import surroundings
 from tests.fakes.providers.upstream import FakeUpstream
 from tests.fakes.storage.migrated import migrated_copy
+from tests.fakes.storage.open_webui import household, make_file, make_uploads
 from tests.gatewayctl.test_manual import walk
 
 NUMBERS = itertools.count()
@@ -38,9 +39,9 @@ class Step:
     invitation, `{linked}` a provider that the administrator is linked to, `{file}` the newest file,
     `{batch}` a new batch, `{docs}` a directory of two documents, `{plugins}` one of sources, `{url}` the
     address of the daemon, `{token}` the file of its SCIM tokens, which is removed before a step that says
-    so, `{image}` a directory. `{chats}`, `{chat}`, `{task}` and `{call}` are made for the step. `{here}` is a
-    configuration file of the daemon's state, `{idle}` one of another gateway, which is stopped and was
-    migrated once. With `may_warn`, 1 is a good
+    so, `{image}` a directory. `{webui}` and `{uploads}` are those of Open WebUI. `{chats}`, `{chat}`,
+    `{task}` and `{call}` are made for the step. `{here}` is a configuration file of the daemon's state,
+    `{idle}` one of another gateway, which is stopped and was migrated once. With `may_warn`, 1 is a good
     code too.
     """
 
@@ -58,6 +59,7 @@ class Step:
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
         names["image"] = str(daemon.state / "image")
         names["backups"] = str(daemon.state / "backups")
+        names["webui"], names["uploads"] = foreign(daemon.state)
         names["here"], names["idle"] = configured(daemon.state), idle_gateway(daemon)
         return self.line.format(**names, **found, **made, token=token_file(daemon)).split()
 
@@ -71,6 +73,14 @@ def configured(state: Path) -> str:
     path = state / "gatewayd.toml"
     path.write_text(f'data_dir = "{state}"\nplugins_dir = "{state}/plugins.d"\n')
     return str(path)
+
+
+def foreign(state: Path) -> tuple[str, str]:
+    """Return a database of Open WebUI and its uploads."""
+    path = state / "webui" / "webui.db"
+    if not path.exists():
+        make_file(path, household())
+    return str(path), str(make_uploads(path.parent / "uploads"))
 
 
 def idle_gateway(daemon: Daemon) -> str:
@@ -188,6 +198,12 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("database rollback --config {idle} --yes"),
         Step("database rollback --config {idle}", 2),
         Step("database copy --config {idle} --to sqlite:///x.db --yes", 1),
+    ],
+    "import": [
+        Step("import open-webui --database {webui} --config {idle} --dry-run"),
+        Step("import open-webui --database {webui} --uploads {uploads} --config {idle}"),
+        Step("import open-webui --database {webui} --config {here}", 6),
+        Step("import open-webui --database /none/webui.db --config {idle}", 5),
     ],
     "secret": [
         Step("secret rotate --config {here} --yes"),
