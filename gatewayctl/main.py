@@ -18,7 +18,6 @@ from gatewayctl.commands import (
     files,
     groups,
     health,
-    imports,
     ingest,
     invitations,
     keys,
@@ -37,7 +36,7 @@ from gatewayctl.commands import (
 from gatewayctl.commands.consumption import limits, usage
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
-from gatewayctl.commands.upkeep import audit, doctor, garbage, secrets
+from gatewayctl.commands.upkeep import audit, doctor, garbage, imports, secrets
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
