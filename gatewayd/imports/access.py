@@ -39,7 +39,7 @@ class KnownPrincipals:
         return tuple(found)
 
 
-class AccessLists:
+class ForeignAccessLists:
     """The rows of the table of grants, by the kind and id of their resource; None without the table."""
 
     def __init__(self, rows: Iterable[ForeignRow] | None) -> None:

@@ -16,7 +16,7 @@ from gatewayd.imports.trees import mend_tree, roots_first
 from gatewayd.offline.imports.run import NO_OWNER, SHARED, ImportRun
 
 
-class ChatImport:
+class ConversationImport:
     """Imports the folders and chats of the users who are here."""
 
     def __init__(self, run: ImportRun) -> None:

@@ -20,7 +20,7 @@ from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.offline.imports.accounts import AccountImport
 from gatewayd.offline.imports.configuration import ConfigurationImport
-from gatewayd.offline.imports.conversations import ChatImport
+from gatewayd.offline.imports.conversations import ConversationImport
 from gatewayd.offline.imports.documents import DocumentImport
 from gatewayd.offline.imports.leftovers import check_source, note_leftovers
 from gatewayd.offline.imports.run import ImportRun, ImportStores
@@ -140,7 +140,7 @@ async def _run_all(run: ImportRun, settings: Settings) -> None:
     await documents.import_collections()
     run.progress("importing files")
     await documents.import_files()
-    chats = ChatImport(run)
+    chats = ConversationImport(run)
     run.progress("importing chats")
     await chats.import_folders()
     await chats.import_chats()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.imports.access import GRANTS, AccessLists, KnownPrincipals
+from gatewayd.imports.access import GRANTS, ForeignAccessLists, KnownPrincipals
 from gatewayd.imports.interfaces import ForeignDatabase
 from gatewayd.imports.records import ImportKind, ImportLedger
 from gatewayd.imports.rows import ForeignRow
@@ -75,14 +75,14 @@ class ImportRun:
     progress: Callable[[str], None]
     ledger: ImportLedger = field(default_factory=ImportLedger)
     known: KnownPrincipals = field(default_factory=KnownPrincipals)
-    lists: AccessLists = field(default_factory=lambda: AccessLists(None))
+    lists: ForeignAccessLists = field(default_factory=lambda: ForeignAccessLists(None))
     new_users: set[str] = field(default_factory=set)
     fallback_owner: str = ""
 
     async def load_lists(self) -> None:
         """Read the access lists of the source."""
         if GRANTS in self.source.columns:
-            self.lists = AccessLists([ForeignRow(row) async for row in self.source.rows(GRANTS)])
+            self.lists = ForeignAccessLists([ForeignRow(row) async for row in self.source.rows(GRANTS)])
 
     @contextmanager
     def record(self, kind: ImportKind, record_id: str, name: str) -> Iterator[None]:
