@@ -83,6 +83,7 @@ NO_IDS = {
     *((f"backup {verb}", "config") for verb in ("create", "list", "prune", "restore", "verify")),
     *((f"backup {verb}", "passphrase_file") for verb in ("create", "restore")),
     ("secret rotate", "config"),
+    *(("import open-webui", name) for name in ("config", "database")),
     ("doctor", "file"),
     ("audit verify", "checkpoints"),
     # The daemon lists no backups and no copies of its database: they are work without it.
