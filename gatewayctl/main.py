@@ -36,7 +36,7 @@ from gatewayctl.commands import (
 from gatewayctl.commands.consumption import limits, usage
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
-from gatewayctl.commands.upkeep import audit, doctor, garbage, imports, secrets
+from gatewayctl.commands.upkeep import audit, doctor, garbage, imports, secrets, state
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
@@ -73,6 +73,7 @@ app.add_typer(audit.noun, name="audit")
 app.add_typer(database.noun, name="db", hidden=True)
 app.add_typer(backups.noun, name="backup")
 app.add_typer(secrets.noun, name="secret")
+app.add_typer(state.noun, name="state")
 app.add_typer(scim.noun, name="scim")
 app.add_typer(scim_tokens.noun, name="scim-token")
 setup.register(app)

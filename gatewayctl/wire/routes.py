@@ -26,7 +26,7 @@ from gatewayctl.wire import (
 )
 from gatewayctl.wire.consumption import limits, usage
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
-from gatewayctl.wire.upkeep import audit, doctor, garbage
+from gatewayctl.wire.upkeep import audit, doctor, garbage, state
 
 
 def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoint[NoBody, ReplyType]:
@@ -457,6 +457,14 @@ COLLECT_GARBAGE: Final = _write(
     garbage.GarbageReport,
     "Remove what nothing needs",
     slow=True,
+)
+
+# Declarative state.
+EXPORT_STATE: Final = Endpoint(
+    "GET", "/v1/state", NoBody, state.StateExport, "Export the state", ("table",), slow=True
+)
+APPLY_STATE: Final = _write(
+    "POST", "/v1/state/apply", state.StateApply, state.StatePlan, "Apply a document of the state", slow=True
 )
 
 ENDPOINTS: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, Endpoint))

@@ -39,10 +39,10 @@ class Groups:
         self._changes = changes
         self._clock = clock
 
-    async def create(self, new: NewGroup) -> Group:
-        """Add a group without members."""
+    def check_new(self, new: NewGroup) -> Group:
+        """Return the group that `create` adds; raise invalid_request naming the field of an invalid one."""
         now = self._clock()
-        group = Group(
+        return Group(
             id=ids.new_id(),
             name=clean(new.name, "name"),
             description=clean_long(new.description, "description", longest=MAX_DESCRIPTION),
@@ -55,6 +55,10 @@ class Groups:
             created_at=now,
             modified_us=ids.now_us(),
         )
+
+    async def create(self, new: NewGroup) -> Group:
+        """Add a group without members."""
+        group = self.check_new(new)
         await self._groups.add(group)
         return group
 

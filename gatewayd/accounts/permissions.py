@@ -171,14 +171,13 @@ class Permissions:
         """Return the default tree without stored values: built in, then configured."""
         return overlay(copy(BUILTIN_PERMISSIONS), self._configured)
 
-    async def set_defaults(self, tree: PermissionTree, by: str) -> PermissionTree:
-        """Store a tree and return the complete one; a missing leaf gets its built-in value.
+    def check_defaults(self, tree: PermissionTree) -> PermissionTree:
+        """Return the complete tree that would apply with `tree` stored.
 
-        Raises invalid_request for an unknown leaf, conflict for a leaf that the configuration fixes.
+        Raises conflict for a leaf of `tree` that the configuration sets to another value.
         """
-        wanted = overlay(copy(BUILTIN_PERMISSIONS), check(tree))
-        combined = self._combine(wanted)
-        for section, leaves in wanted.items():
+        combined = self._combine(tree)
+        for section, leaves in tree.items():
             for leaf, value in leaves.items():
                 if combined[section][leaf] is not value:
                     raise GatewayError(
@@ -187,6 +186,15 @@ class Permissions:
                         " ENABLE_PERSISTENT_CONFIG is off",
                         param=f"{section}.{leaf}",
                     )
+        return combined
+
+    async def set_defaults(self, tree: PermissionTree, by: str) -> PermissionTree:
+        """Store a tree and return the complete one; a missing leaf gets its built-in value.
+
+        Raises invalid_request for an unknown leaf, conflict for a leaf that the configuration fixes.
+        """
+        wanted = overlay(copy(BUILTIN_PERMISSIONS), check(tree))
+        combined = self.check_defaults(wanted)
         await self._values.put({STORED_NAME: wanted}, at=self._clock(), by=by)
         after_commit(lambda: self._keep(wanted, combined))
         self._changes.publish(AccountChange(None))

@@ -231,6 +231,16 @@ class RuntimeSettings:
         """Tell whether a value can be stored; False if the configuration fixes it."""
         return not self._is_fixed(_definition(name).name)
 
+    def check_settable(self, name: str) -> None:
+        """Raise conflict for a setting that the configuration fixes."""
+        if not self.may_set(name):
+            raise GatewayError(
+                ErrorKind.CONFLICT,
+                f"cannot set {name}: {self.configured_origin(name)} sets it, and"
+                " ENABLE_PERSISTENT_CONFIG is off",
+                param=name,
+            )
+
     def known(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values whose names this version knows; clients of other versions send more."""
         return {name: value for name, value in values.items() if name in _BY_NAME}
@@ -249,12 +259,7 @@ class RuntimeSettings:
         fixed = [name for name in checked if self._is_fixed(name)]
         for name in fixed:
             if checked[name] != self._configured[name].value:
-                origin = self._configured[name].origin
-                raise GatewayError(
-                    ErrorKind.CONFLICT,
-                    f"cannot set {name}: {origin} sets it, and ENABLE_PERSISTENT_CONFIG is off",
-                    param=name,
-                )
+                self.check_settable(name)
             del checked[name]
         if not checked:
             return

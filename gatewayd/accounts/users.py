@@ -8,6 +8,7 @@ from gatewayd import ids
 from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
 from gatewayd.accounts.display_identity import with_email, with_name
 from gatewayd.accounts.interfaces import GroupStore, UserStore
+from gatewayd.accounts.password_rules import check_password
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, EnsureOutcome, NewUser, ProviderIdentity, Role, User, UserChange
 from gatewayd.accounts.texts import (
@@ -68,11 +69,13 @@ class Users:
         self._changes.publish(AccountChange(user.id))
         return user
 
-    def check_new(self, new: NewUser) -> None:
-        """Raise invalid_request naming the field if `new` is not a valid account."""
+    def check_new(self, new: NewUser) -> User:
+        """Return the account that `create` adds; raise invalid_request naming the field of an invalid one."""
         user = self._checked(new)
         if new.password is not None:
             self._passwords.check_new(new.password, _about(user))
+            check_password(new.password)
+        return user
 
     async def sign_up(self, new: NewUser, then: AfterSignUp | None = None) -> User:
         """Add an account; the first account becomes administrator, also with concurrent sign-ups.

@@ -27,6 +27,7 @@ from gatewayd.assembly.upkeep.audit import control_audit_rows
 from gatewayd.assembly.upkeep.doctor import control_doctor_rows
 from gatewayd.assembly.upkeep.garbage import control_garbage_rows
 from gatewayd.assembly.upkeep.privacy import control_privacy_rows
+from gatewayd.assembly.upkeep.state import control_state_rows
 from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.access_revocation import AccessRevocation
@@ -440,7 +441,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_logs.ControlLogRoutes(services.monitoring.levels).routes(),
         *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
-        *control_upkeep_rows(services),
+        *control_upkeep_rows(services, viewers),
         *control_chat.ControlChatRoutes(
             services.pipeline,
             services.catalog,
@@ -452,13 +453,14 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
     return check_complete(rows)
 
 
-def control_upkeep_rows(services: GatewayServices) -> Sequence[Route]:
+def control_upkeep_rows(services: GatewayServices, viewers: ControlActors) -> Sequence[Route]:
     """Return the rows of what keeps the gateway in order, and of what it keeps of people."""
     return [
         *control_audit_rows(services.audit),
         *control_garbage_rows(services),
         *control_privacy_rows(services),
         *control_doctor_rows(services),
+        *control_state_rows(services, viewers),
     ]
 
 

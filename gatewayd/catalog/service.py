@@ -224,20 +224,25 @@ class Catalog:
         """Return all model records, sorted by id."""
         return [self._records[key] for key in sorted(self._records)]
 
+    def check_record(self, record: ModelRecord, known: Mapping[str, ModelRecord]) -> ModelRecord:
+        """Return a record as `put_record` stores it beside the records `known`; raises as it does."""
+        if not record.id or len(record.id) > MAX_ID_LENGTH:
+            raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
+        record = self._as_listed(record)
+        check_base(record, known)
+        check_picture(record)
+        check_family(record)
+        for grant in record.grants:
+            check_grant(grant)
+        return record
+
     async def put_record(self, record: ModelRecord) -> ModelRecord:
         """Store a record with its grants and return it with its timestamps.
 
         The ids of the model and of its base become the spelling that the sources list. Raises invalid_request
         for an invalid id, base, picture or grant.
         """
-        if not record.id or len(record.id) > MAX_ID_LENGTH:
-            raise invalid(f"cannot store the model: id must have 1 to {MAX_ID_LENGTH} characters", param="id")
-        record = self._as_listed(record)
-        check_base(record, self._records)
-        check_picture(record)
-        check_family(record)
-        for grant in record.grants:
-            check_grant(grant)
+        record = self.check_record(record, self._records)
         at = self._clock()
         known = self._records.get(record.id)
         stored = replace(record, updated_at=at, created_at=known.created_at if known else at)

@@ -184,6 +184,15 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("audit verify"),
         Step("audit verify --checkpoints /dev/null", 2),
     ],
+    "state": [
+        Step("state export -o {f}"),
+        Step("state export --table people", 1),
+        Step("state diff - -o {f}", stdin="format = 1"),
+        Step("state diff -", 1, stdin="format = 2"),
+        Step("state apply - --dry-run -o {f}", stdin="format = 1\n[groups.declared]\n"),
+        Step("state apply - --yes -o {f}", stdin="format = 1\n[groups.declared]\n"),
+        Step("state apply - --plan 0 -o {f}", 6, stdin="format = 1\n[groups.other]\n"),
+    ],
     "doctor": [Step("doctor", may_warn=True), Step("doctor --bogus", 2)],
     "gc": [Step("gc --dry-run"), Step("gc --older-than 1h"), Step("gc --older-than never", 2)],
     "database": [

@@ -86,6 +86,11 @@ NO_IDS = {
     *(("import open-webui", name) for name in ("config", "database")),
     ("doctor", "file"),
     ("audit verify", "checkpoints"),
+    *((f"state {verb}", "document") for verb in ("apply", "diff")),
+    # A plan is only in the output of a diff.
+    ("state apply", "plan"),
+    # Words of a list in its page.
+    ("state export", "table"),
     # The daemon lists no backups and no copies of its database: they are work without it.
     *((f"backup {verb}", "name") for verb in ("restore", "verify")),
     ("database rollback", "to"),

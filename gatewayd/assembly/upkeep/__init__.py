@@ -1,1 +1,1 @@
-"""The audit log, the doctor, the collection of garbage, limits of age and erasure over the services."""
+"""The audit log, the doctor, garbage, limits of age, erasure and declarative state over the services."""

@@ -151,7 +151,7 @@ class ToolServers:
                 for name, one in wanted.items()
             }
             for name, server in kept.items():
-                _check_whole(server)
+                check_whole(server)
                 if self.known.is_configured(name) and not _is_same(server, held[name]):
                     raise _read_only(name)
             stored = {name for name, one in held.items() if one.origin is ServerOrigin.DATABASE}
@@ -168,7 +168,7 @@ class ToolServers:
         held = await self.known.find(server.id)
         if held is not None:
             server = restore_secrets(server, held)
-        _check_whole(server)
+        check_whole(server)
         return await self._checker.check(server, actor)
 
     async def _changeable(self, actor: Actor, server_id: str) -> ToolServer:
@@ -178,7 +178,7 @@ class ToolServers:
         return held
 
     async def _put(self, actor: Actor, server: ToolServer, held: ToolServer | None) -> ToolServer:
-        _check_whole(server)
+        check_whole(server)
         now = self._clock()
         kept = replace(
             server,
@@ -211,7 +211,8 @@ def _origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc
 
 
-def _check_whole(server: ToolServer) -> None:
+def check_whole(server: ToolServer) -> None:
+    """Raise invalid_request for a server that cannot be used, or of which a secret is MASK."""
     check_server(server)
     if server.key == MASK or MASK in server.headers.values():
         message = f"cannot use tool server {server.id!r}: its key and headers must be sent in full"

@@ -136,6 +136,17 @@ async def inspect_source(request: SourceCheckRequest) -> SourceCheckReport:
             names.close()
 
 
+async def _refused_valves(loaded: PluginInstance, values: Mapping[str, Any] | None) -> GatewayError | None:
+    """Return the error of a plugin that does not accept these valves, None for one that does."""
+    if not values:
+        return None
+    try:
+        await loaded.changed_valves({}, values)
+    except GatewayError as error:
+        return error
+    return None
+
+
 async def _loaded(
     report: SourceCheckReport,
     plugin: Plugin,
@@ -160,8 +171,11 @@ async def _loaded(
             loaded = await loader.load(plugin, lambda *_: None)
         except GatewayError as error:
             return replace(report, error=error.message, missing=await _missing(plugin, outline))
+        refusal = await _refused_valves(loaded, request.values)
         return replace(
             report,
+            values_error=None if refusal is None else refusal.message,
+            values_field=None if refusal is None else refusal.param,
             kind=loaded.plugin.kind.value,
             methods=tuple(_methods(loaded)),
             missing=await _missing(plugin, outline),

@@ -42,9 +42,13 @@ class SourceChecker:
         self._settings = settings
 
     async def check(
-        self, plugin_id: str, content: str, family: PluginFamily | None = None
+        self,
+        plugin_id: str,
+        content: str,
+        family: PluginFamily | None = None,
+        values: Mapping[str, Any] | None = None,
     ) -> SourceCheckReport:
-        """Return the report of a source, also of one that does not load."""
+        """Return the report of a source, also of one that does not load; `values` are valves to check."""
         installs = self._installation.is_enabled
         pip_timeout = self._installation.timeout if installs else 0.0
         request = SourceCheckRequest(
@@ -56,6 +60,7 @@ class SourceChecker:
             pip_options=self._installation.options,
             pip_timeout=pip_timeout,
             settings={} if self._settings is None else dict(await self._settings()),
+            values=None if values is None else dict(values),
         )
         child = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -10,6 +10,7 @@ class SourceCheckRequest:
 
     With `packages` missing requirements are installed for the check, with `pip_options` and `pip_timeout` in
     seconds. `settings` are the settings that plugins see. `family` None means the family of its class.
+    `values` are valves that the plugin must accept, None for no check of them.
     """
 
     id: str
@@ -20,6 +21,7 @@ class SourceCheckRequest:
     pip_options: tuple[str, ...] = ()
     pip_timeout: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class SourceCheckReport:
     """Report of a source; `error` is the reason why it does not load, None when it loads.
 
     `valves` and `user_valves` are JSON schemas, None without valves or when unknown. `problems` are sentences
-    about parts that load but will not work.
+    about parts that load but will not work. `values_error` is the reason why the plugin refuses the given
+    valves, and `values_field` the first faulty one; None when it accepts them.
     """
 
     id: str
@@ -87,6 +90,8 @@ class SourceCheckReport:
     user_valves: dict[str, Any] | None = None
     requirements: tuple[ReportedRequirement, ...] = ()
     problems: tuple[str, ...] = ()
+    values_error: str | None = None
+    values_field: str | None = None
 
     @property
     def loads(self) -> bool:

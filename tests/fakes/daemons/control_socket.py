@@ -16,6 +16,7 @@ from aiohttp import web
 from gatewayctl.client import ControlClient
 from gatewayctl.main import main
 from gatewayctl.transport import Transport
+from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import Body, CompletionChunk
 from gatewayd.doctor.findings import DoctorFinding
@@ -85,6 +86,7 @@ from tests.fakes.accounts.services import Accounts
 from tests.fakes.daemons.control_audit import AuditHouse, make_audit
 from tests.fakes.daemons.control_chats import LiveServices
 from tests.fakes.daemons.control_plugins import PluginHouse, make_house
+from tests.fakes.daemons.control_state import make_providers, state_rows
 from tests.fakes.documents.garbage import make_garbage
 from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
@@ -177,6 +179,7 @@ class Control:
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
     findings: Sequence[DoctorFinding] = ()
+    providers: ManagedProviders = field(default_factory=make_providers)
 
     async def examine(self) -> Sequence[DoctorFinding]:
         """Return the findings that a test has set."""
@@ -261,6 +264,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             control.erasure,  # type: ignore[arg-type]
         ).routes(),
         *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
+        *state_rows(control, viewers),
         *ControlChatRoutes(
             pipeline,
             control.catalog,
@@ -324,6 +328,7 @@ async def control_socket(
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
     await documents.spaces.open()
+    await control.providers.load()
     if works:
         documents.queue.start()
     await web.UnixSite(runner, control.socket).start()

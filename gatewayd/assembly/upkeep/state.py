@@ -1,0 +1,45 @@
+"""Declarative state over the services."""
+
+from collections.abc import Sequence
+
+from gatewayd.assembly.services import GatewayServices
+from gatewayd.http.control.impersonation import ControlActors
+from gatewayd.http.control.state import ControlStateRoutes
+from gatewayd.http.routes import Route
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.state.accounts import GroupTable, UserTable
+from gatewayd.state.collections import CollectionTable
+from gatewayd.state.models import ModelTable
+from gatewayd.state.plugins import PluginTable
+from gatewayd.state.providers import ProviderTable
+from gatewayd.state.service import StateService
+from gatewayd.state.tool_servers import ToolServerTable
+from gatewayd.state.values import PermissionTable, SettingTable
+
+
+def make_state(services: GatewayServices) -> StateService:
+    """Return the service, with its tables in the order in which objects are created."""
+    accounts, extensions = services.accounts, services.extensions
+    plugins = [
+        PluginTable(
+            family, extensions.plugins, extensions.registry, extensions.installing, extensions.checker
+        )
+        for family in (PluginFamily.FUNCTION, PluginFamily.TOOL)
+    ]
+    tables = [
+        UserTable(accounts.users),
+        GroupTable(accounts.groups, accounts.commits),
+        PermissionTable(accounts.permissions),
+        ToolServerTable(services.servers.service),
+        *plugins,
+        CollectionTable(services.documents.collections),
+        ModelTable(services.catalog),
+        SettingTable(accounts.runtime),
+        ProviderTable(services.providers),
+    ]
+    return StateService(accounts.users, accounts.groups, tables)
+
+
+def control_state_rows(services: GatewayServices, viewers: ControlActors) -> Sequence[Route]:
+    """Return the rows of declarative state of the control socket."""
+    return ControlStateRoutes(make_state(services), viewers).routes()
