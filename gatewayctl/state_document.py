@@ -36,6 +36,9 @@ SOURCES: Final = {"functions": ("content",), "tools": ("content",)}
 OBJECTS: Final = {"models": ("params", "meta"), "tool_servers": ("spec",)}
 """Fields with any JSON object, which may be given as `{ json = "TEXT" }`."""
 
+VALVES: Final = "valves."
+"""Prefix of valves among the fields of a plan."""
+
 FieldPath = tuple[str, str, str]
 """Table, name of the object, and field."""
 
@@ -101,7 +104,7 @@ def _resolve(found: StateFile, table: str, name: str, fields: dict[str, Any], ba
         if not isinstance(values, dict):
             continue
         for key in list(values):
-            place = (table, name, f"{each}.{key}" if each == "valves" else each)
+            place = (table, name, f"{VALVES}{key}" if each == "valves" else each)
             _resolve_secret(found, values, key, place, base)
             values[key] = _json(values[key], place)
 
@@ -155,7 +158,9 @@ def _text(value: Any, place: FieldPath) -> str:
 
 
 def _refused(place: tuple[str, ...], reason: str) -> CommandError:
-    path = join_path(*place)
+    *outer, last = place
+    is_valve = len(outer) == 2 and last.startswith(VALVES)
+    path = join_path(*outer, *(last.split(".", 1) if is_valve else [last]))
     return CommandError("invalid_request", f"cannot apply {path}: {reason}", param=path)
 
 

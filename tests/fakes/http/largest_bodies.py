@@ -51,6 +51,7 @@ LIMITS: dict[str, int] = {
     "/v1/plugins/{family}/check": 8 * MIB,
     "PUT /v1/plugins/{family}/{id}": 8 * MIB,
     "/v1/tool-servers": 16 * MIB,
+    "/v1/state/apply": 16 * MIB,
 }
 """Bytes that a path, or one row of it, takes: where that is not `request_body_limit`, for what goes to
 models, nor 1 MiB."""

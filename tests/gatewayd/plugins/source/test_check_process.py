@@ -83,3 +83,15 @@ async def test_a_check_installs_what_a_load_would_and_keeps_nothing(tmp_path: Pa
     report = await SourceChecker(NOWHERE, 20.0).check("hello", requiring("gatewayd_absent_package"))
     assert "the plugin requires gatewayd_absent_package: install it" in (report.error or "")
     assert [one.requirement for one in report.missing] == ["gatewayd_absent_package"]
+
+
+async def test_valves_are_checked_with_the_source() -> None:
+    source = (
+        "from pydantic import BaseModel\nclass Filter:\n    class Valves(BaseModel):\n        n: int = 1\n"
+    )
+    checker = SourceChecker(InstallationOptions(Path("/nonexistent")), 20.0)
+    good = await checker.check("f", source, PluginFamily.FUNCTION, {"n": "3"})
+    assert (good.error, good.values_error) == (None, None)
+    bad = await checker.check("f", source, PluginFamily.FUNCTION, {"n": "many"})
+    assert (bad.loads, bad.values_field) == (True, "n")
+    assert "n" in (bad.values_error or "")
