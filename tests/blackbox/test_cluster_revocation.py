@@ -1,6 +1,6 @@
 """Two nodes on one PostgreSQL: what is revoked on one opens nothing on the other a second later.
 
-The other node is stopped, loses its database with and without being told, reconnects, or finds the log pruned.
+The other node is stopped, loses its database with and without being told, reconnects, or misses pruned rows.
 The checker of the histories is seen to fail in tests/gatewayd/cluster/test_history.py.
 """
 
