@@ -17,7 +17,8 @@ MAX_SUBJECTS: Final = 100
 class WatchedTable(NamedTuple):
     """A table whose rows nodes remember: the kind of its changes, and the columns that name the subject.
 
-    `columns` are those whose update is a change; () watches no update. `events` are further ones.
+    `columns` are those whose update is a change; () is no update, ANY is every
+    one. `events` are further ones.
     """
 
     table: str
@@ -26,6 +27,9 @@ class WatchedTable(NamedTuple):
     columns: tuple[str, ...] = ()
     events: tuple[str, ...] = ("INSERT", "DELETE")
 
+
+ANY: Final = ("*",)
+"""All columns, those of later migrations too."""
 
 USER_COLUMNS: Final = (
     *("email", "username", "name", "role", "active", "profile_image_url", "token_version", "profile"),
@@ -36,16 +40,6 @@ PLUGIN_COLUMNS: Final = (
     *("family", "id", "kind", "user_id", "name", "content", "description", "manifest", "meta", "specs"),
     *("valves", "is_active", "is_global", "origin", "path", "missing"),
 )
-LIMIT_COLUMNS: Final = (
-    *("subject", "subject_id", "subject_name", "model", "requests_per_minute", "tokens_per_minute"),
-    *("parallel", "budgets", "warn_percent"),
-)
-SERVER_COLUMNS: Final = (
-    *("id", "name", "url", "type", "description", "path", "key", "headers", "spec", "functions", "timeout"),
-    "is_active",
-)
-GRANT_COLUMNS: Final = ("resource_type", "resource_id", "principal_type", "principal_id", "permission")
-MODEL_COLUMNS: Final = ("id", "user_id", "name", "base_model_id", "params", "meta", "is_active")
 
 WATCHED: Final = (
     WatchedTable("users", "user", ("id",), USER_COLUMNS, ()),
@@ -54,12 +48,12 @@ WATCHED: Final = (
     WatchedTable("revoked_tokens", "session", ("user_id", "jti"), (), ("INSERT",)),
     WatchedTable("groups", "group", ("id",), ("permissions",), ("DELETE",)),
     WatchedTable("group_members", "member", ("user_id",), ("group_id", "user_id")),
-    WatchedTable("stored_values", "setting", ("name",), ("name", "value")),
-    WatchedTable("models", "model", ("id",), MODEL_COLUMNS),
-    WatchedTable("access_grants", "grant", ("resource_type", "resource_id"), GRANT_COLUMNS),
+    WatchedTable("stored_values", "setting", ("name",), ANY),
+    WatchedTable("models", "model", ("id",), ANY),
+    WatchedTable("access_grants", "grant", ("resource_type", "resource_id"), ANY),
     WatchedTable("plugins", "plugin", ("family", "id"), PLUGIN_COLUMNS),
-    WatchedTable("tool_servers", "tool_server", ("id",), SERVER_COLUMNS),
-    WatchedTable("limits", "limit", ("id",), LIMIT_COLUMNS),
+    WatchedTable("tool_servers", "tool_server", ("id",), ANY),
+    WatchedTable("limits", "limit", ("id",), ANY),
 )
 
 # A deactivation, and the end of all sessions of an account.
@@ -165,8 +159,9 @@ def trigger_statements(watched: WatchedTable) -> list[str]:
             f" EXECUTE FUNCTION cluster_note_rows({arguments})"
         )
     if watched.columns:
+        update = "UPDATE" if watched.columns == ANY else f"UPDATE OF {', '.join(watched.columns)}"
         statements.append(
-            f"CREATE TRIGGER {name}_update AFTER UPDATE OF {', '.join(watched.columns)} ON {watched.table}"
+            f"CREATE TRIGGER {name}_update AFTER {update} ON {watched.table}"
             " FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*)"
             f" EXECUTE FUNCTION cluster_note_row({arguments})"
         )

@@ -1113,7 +1113,7 @@ CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log FOR EACH ROW EXECU
 CREATE TRIGGER cluster_grant_delete AFTER DELETE ON access_grants REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('grant', 'resource_type', 'resource_id');
 CREATE TRIGGER cluster_grant_insert AFTER INSERT ON access_grants REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('grant', 'resource_type', 'resource_id');
 CREATE TRIGGER cluster_grant_truncate AFTER TRUNCATE ON access_grants FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('grant');
-CREATE TRIGGER cluster_grant_update AFTER UPDATE OF resource_type, resource_id, principal_type, principal_id, permission ON access_grants FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_grant_update AFTER UPDATE ON access_grants FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('grant', 'resource_type', 'resource_id');
 CREATE TRIGGER cluster_group_delete AFTER DELETE ON groups REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('group', 'id');
 CREATE TRIGGER cluster_group_truncate AFTER TRUNCATE ON groups FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('group');
 CREATE TRIGGER cluster_group_update AFTER UPDATE OF permissions ON groups FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('group', 'id');
@@ -1123,7 +1123,7 @@ CREATE TRIGGER cluster_key_update AFTER UPDATE OF user_id, digest, expires_at ON
 CREATE TRIGGER cluster_limit_delete AFTER DELETE ON limits REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('limit', 'id');
 CREATE TRIGGER cluster_limit_insert AFTER INSERT ON limits REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('limit', 'id');
 CREATE TRIGGER cluster_limit_truncate AFTER TRUNCATE ON limits FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('limit');
-CREATE TRIGGER cluster_limit_update AFTER UPDATE OF subject, subject_id, subject_name, model, requests_per_minute, tokens_per_minute, parallel, budgets, warn_percent ON limits FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('limit', 'id');
+CREATE TRIGGER cluster_limit_update AFTER UPDATE ON limits FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('limit', 'id');
 CREATE CONSTRAINT TRIGGER cluster_logged AFTER INSERT ON cluster_pending DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cluster_log();
 CREATE TRIGGER cluster_member_delete AFTER DELETE ON group_members REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('member', 'user_id');
 CREATE TRIGGER cluster_member_insert AFTER INSERT ON group_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('member', 'user_id');
@@ -1132,7 +1132,7 @@ CREATE TRIGGER cluster_member_update AFTER UPDATE OF group_id, user_id ON group_
 CREATE TRIGGER cluster_model_delete AFTER DELETE ON models REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('model', 'id');
 CREATE TRIGGER cluster_model_insert AFTER INSERT ON models REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('model', 'id');
 CREATE TRIGGER cluster_model_truncate AFTER TRUNCATE ON models FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('model');
-CREATE TRIGGER cluster_model_update AFTER UPDATE OF id, user_id, name, base_model_id, params, meta, is_active ON models FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('model', 'id');
+CREATE TRIGGER cluster_model_update AFTER UPDATE ON models FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('model', 'id');
 CREATE TRIGGER cluster_plugin_delete AFTER DELETE ON plugins REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
 CREATE TRIGGER cluster_plugin_insert AFTER INSERT ON plugins REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
 CREATE TRIGGER cluster_plugin_truncate AFTER TRUNCATE ON plugins FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('plugin');
@@ -1142,11 +1142,11 @@ CREATE TRIGGER cluster_session_truncate AFTER TRUNCATE ON revoked_tokens FOR EAC
 CREATE TRIGGER cluster_setting_delete AFTER DELETE ON stored_values REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');
 CREATE TRIGGER cluster_setting_insert AFTER INSERT ON stored_values REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');
 CREATE TRIGGER cluster_setting_truncate AFTER TRUNCATE ON stored_values FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('setting');
-CREATE TRIGGER cluster_setting_update AFTER UPDATE OF name, value ON stored_values FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('setting', 'name');
+CREATE TRIGGER cluster_setting_update AFTER UPDATE ON stored_values FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('setting', 'name');
 CREATE TRIGGER cluster_tool_server_delete AFTER DELETE ON tool_servers REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('tool_server', 'id');
 CREATE TRIGGER cluster_tool_server_insert AFTER INSERT ON tool_servers REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('tool_server', 'id');
 CREATE TRIGGER cluster_tool_server_truncate AFTER TRUNCATE ON tool_servers FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('tool_server');
-CREATE TRIGGER cluster_tool_server_update AFTER UPDATE OF id, name, url, type, description, path, key, headers, spec, functions, timeout, is_active ON tool_servers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('tool_server', 'id');
+CREATE TRIGGER cluster_tool_server_update AFTER UPDATE ON tool_servers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('tool_server', 'id');
 CREATE TRIGGER cluster_user_out AFTER UPDATE OF active, role, token_version ON users FOR EACH ROW WHEN ((old.active AND ((old.role)::text <> 'pending'::text) AND (NOT (new.active AND ((new.role)::text <> 'pending'::text))))) EXECUTE FUNCTION cluster_note_row('user_out', 'id');
 CREATE TRIGGER cluster_user_removed_delete AFTER DELETE ON users REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('user_removed', 'id');
 CREATE TRIGGER cluster_user_removed_truncate AFTER TRUNCATE ON users FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('user_removed');

@@ -204,3 +204,49 @@ async def test_the_cache_is_bounded(accounts: Accounts, monkeypatch: pytest.Monk
     accounts.changes.publish(AccountChange(user.id))
     assert accounts.authenticator._cache == {}
     assert accounts.authenticator._cached_of == {}
+
+
+class Doubt:
+    """A freshness that tests take away; `renew` drops an actor, or fails."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self.accounts = accounts
+        self.is_trusted = True
+        self.is_away = False
+        self.renewals = 0
+
+    def is_fresh(self) -> bool:
+        return self.is_trusted
+
+    async def renew(self) -> None:
+        self.renewals += 1
+        if self.is_away:
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read the change log")
+        self.accounts.changes.publish(AccountChange(None))
+
+
+async def test_a_cached_actor_is_used_only_while_it_is_trusted(accounts: Accounts) -> None:
+    _, key, value = await with_key(accounts)
+    doubt = Doubt(accounts)
+    authenticator = module.Authenticator(
+        accounts.users_store,
+        accounts.keys_store,
+        accounts.rules,
+        accounts.sessions,
+        accounts.changes,
+        freshness=doubt,
+    )
+    await authenticator.authenticate(value, "GET", "/x")
+    # Another process revokes the key: nothing is published here.
+    await accounts.keys_store.remove(key.id)
+    await authenticator.authenticate(value, "GET", "/x")
+    assert doubt.renewals == 0
+    doubt.is_trusted, doubt.is_away = False, True
+    with pytest.raises(GatewayError) as caught:
+        await authenticator.authenticate(value, "GET", "/x")
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    doubt.is_away = False
+    with pytest.raises(GatewayError) as caught:
+        await authenticator.authenticate(value, "GET", "/x")
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
+    assert doubt.renewals == 2

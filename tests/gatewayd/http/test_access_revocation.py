@@ -330,3 +330,20 @@ async def test_only_the_requests_of_ended_sessions_are_cut() -> None:
     shut_out.on_change(AccountChange("ann", asks_again=True))
     hold.set()
     assert [await task for task in tasks.values()] == [True, True]
+
+
+async def test_the_accounts_with_running_requests_are_known_with_their_sessions() -> None:
+    shut_out, hold = AccessRevocation(), asyncio.Event()
+
+    async def work() -> None:
+        await hold.wait()
+
+    running = [
+        asyncio.ensure_future(shut_out.run(user_id, work(), session_id))
+        for user_id, session_id in (("ann", "s1"), ("ann", "s2"), ("ann", None), ("bob", None))
+    ]
+    await asyncio.sleep(0)
+    assert shut_out.running() == {"ann": {"s1", "s2"}, "bob": set()}
+    hold.set()
+    await asyncio.gather(*running)
+    assert shut_out.running() == {}

@@ -363,3 +363,80 @@ async def test_a_problem_that_could_not_be_written_is_written_when_it_comes_agai
                 registry.note(plugin, "inlet", "it fails")
                 await asyncio.sleep(0.01)
         assert note.await_count == 2
+
+
+async def test_changes_by_another_process_are_taken_from_the_store() -> None:
+    function = PluginFamily.FUNCTION
+    async with make_registry(plugin_of("kept", FILTER), plugin_of("gone", FILTER)) as plugged:
+        registry, store = plugged.registry, plugged.store
+        instance = await registry.loaded(function, "kept")
+        heard: list[str] = []
+        registry.subscribe(lambda plugin: heard.append(plugin.id))
+        await registry.refresh()
+        assert heard == []
+        await store.put(replace(plugin_of("kept", FILTER), valves={"priority": 3}))
+        await store.remove(function, "gone")
+        await store.put(plugin_of("new", FILTER))
+        await registry.refresh([(function, "kept")])
+        assert heard == ["kept"]
+        assert await registry.loaded(function, "kept") is instance
+        await registry.refresh()
+        assert [plugin.id for plugin in registry.list()] == ["kept", "new"]
+        assert registry.is_current(replace(plugin_of("kept", FILTER), valves={"priority": 3}))
+        assert not registry.is_current(plugin_of("kept", FILTER))
+        assert not registry.is_current(plugin_of("gone", FILTER))
+
+
+async def test_a_new_source_by_another_process_is_in_force_for_whoever_asks_next() -> None:
+    other = FILTER.replace('"seen"', '"other"')
+    async with make_registry(plugin_of("p", FILTER)) as plugged:
+        await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
+        await plugged.store.put(plugin_of("p", other))
+        await plugged.registry.refresh([(PluginFamily.FUNCTION, "p")])
+        loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
+        assert await loaded.call("inlet", scope_of(), {"body": {}}) == {"other": True}
+
+
+async def test_a_change_that_takes_effect_during_a_refresh_is_not_undone() -> None:
+    function = PluginFamily.FUNCTION
+    async with make_registry(plugin_of("p", FILTER)) as plugged:
+        registry, store = plugged.registry, plugged.store
+        changed = replace(plugin_of("p", FILTER), name="changed here")
+        read = store.list
+
+        async def list_slowly(*args: object) -> object:
+            rows = await read()
+            if registry.is_current(plugin_of("p", FILTER)):
+                await store.put(changed)
+                await registry.update(changed)
+            return rows
+
+        with patch.object(store, "list", list_slowly):
+            await registry.refresh([(function, "p")])
+        assert registry.is_current(changed)
+
+
+async def test_the_stored_state_of_a_file_follows_and_the_file_is_not_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "seen.py"
+    path.write_text("class Filter:\n    def inlet(self, body):\n        return body\n")
+    function = PluginFamily.FUNCTION
+    async with make_registry(directory=tmp_path) as plugged:
+        registry = plugged.registry
+        plugin = registry.find(function, "seen")
+        assert plugin is not None
+        path.unlink()
+        await registry.refresh()
+        assert registry.is_current(plugin)
+        switched = replace(plugin, content="", meta={SWITCHES_KEY: {"is_global": True}})
+        await plugged.store.put(switched)
+        await registry.refresh([(function, "seen")])
+        found = registry.find(function, "seen")
+        assert found is not None
+        assert (found.is_global, found.content) == (True, plugin.content)
+
+
+async def test_without_plugins_nothing_is_refreshed() -> None:
+    async with make_registry(sources=PluginSources(is_enabled=False)) as plugged:
+        await plugged.store.put(plugin_of("p", FILTER))
+        await plugged.registry.refresh()
+        assert plugged.registry.list() == []

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -324,3 +325,32 @@ async def test_valves_that_cannot_be_read_are_told_replaced_and_never_forgotten(
         assert plugged.store.rows[PluginFamily.FUNCTION, "p"].locked is None
         loaded = await plugged.registry.loaded(PluginFamily.FUNCTION, "p")
         assert await loaded.call("inlet", scope_of(), {"body": {}}) == 8
+
+
+async def test_a_change_by_another_process_in_the_meantime_is_not_overwritten() -> None:
+    class Late(Plain):
+        """A lock that another process had until now, which has changed the plugin."""
+
+        def exclusive(self, name: str) -> AbstractAsyncContextManager[None]:
+            return self._block()
+
+        @asynccontextmanager
+        async def _block(self) -> AsyncIterator[None]:
+            await plugged.registry.update(replace(held, name="of another"))
+            yield
+
+    async with make_registry(plugin_of("p", FILTER)) as plugged:
+        held = plugged.registry.find(PluginFamily.FUNCTION, "p")
+        assert held is not None
+        plugins = PluginService(plugged.registry, plugged.store, Late(), PluginAccess())
+        for work in (
+            plugins.set_global(ADMIN, PluginFamily.FUNCTION, "p", is_global=True),
+            plugins.remove(ADMIN, PluginFamily.FUNCTION, "p"),
+        ):
+            await plugged.registry.update(held)
+            error = await refused(ErrorKind.CONFLICT, work)
+            assert error.code == "revision_changed"
+            assert "another process" in error.message
+        found = plugged.registry.find(PluginFamily.FUNCTION, "p")
+        assert found is not None
+        assert (found.name, found.is_global) == ("of another", held.is_global)
