@@ -26,6 +26,7 @@ from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.assembly.upkeep.audit import control_audit_rows
 from gatewayd.assembly.upkeep.doctor import control_doctor_rows
 from gatewayd.assembly.upkeep.garbage import control_garbage_rows
+from gatewayd.assembly.upkeep.nodes import control_node_rows
 from gatewayd.catalog.runtimes import ModelRuntimes
 from gatewayd.dialects.tokenizers import count_locally
 from gatewayd.http.access_revocation import AccessRevocation
@@ -441,6 +442,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_audit_rows(services.audit),
         *control_garbage_rows(services),
+        *control_node_rows(writes),
         *control_doctor_rows(services),
         *control_chat.ControlChatRoutes(
             services.pipeline,

@@ -52,6 +52,7 @@ from gatewayd.http.control.logs import ControlLogRoutes
 from gatewayd.http.control.metrics import ControlMetricsRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
+from gatewayd.http.control.nodes import ControlNodeRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.transactions import WriteTransactions
@@ -68,6 +69,7 @@ from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.metering.load import LoadWatch
+from gatewayd.nodes.service import NodeAdministration
 from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
@@ -88,6 +90,7 @@ from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
 from tests.fakes.limits.bench import LimitBench
 from tests.fakes.providers.models import FakeRecords, FakeSource, make_model
+from tests.fakes.storage.nodes import MemoryNodes
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 
 PROVIDER = "okta"
@@ -152,6 +155,7 @@ class Control:
     activity: ScimRequestLog = field(default_factory=ScimRequestLog)
     limits: LimitBench = field(default_factory=LimitBench)
     check: FakeCheck = field(default_factory=FakeCheck)
+    nodes: MemoryNodes = field(default_factory=MemoryNodes)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
     findings: Sequence[DoctorFinding] = ()
@@ -235,6 +239,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         *ControlAuditRoutes(control.audit.store, control.audit.keeper).routes(),
         *ControlDoctorRoutes(control.examine).routes(),
         *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
+        *ControlNodeRoutes(NodeAdministration(control.nodes), writes).routes(),
         *ControlChatRoutes(
             pipeline,
             control.catalog,
