@@ -152,7 +152,7 @@ async def refuse_contraction(database: Database, status: MigrationStatus) -> Non
     if old:
         raise GatewayError(
             ErrorKind.CONFLICT,
-            f"cannot migrate the database: {contracting[-1]} takes away what nodes of an earlier version need;"
+            f"cannot migrate the database: {contracting[-1]} takes away what nodes of earlier versions need;"
             f" update and restart {', '.join(old)} first",
         )
 
