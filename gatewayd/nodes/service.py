@@ -28,10 +28,16 @@ class NodeAdministration:
         uses: Mapping[str, NodeUse] = await self._store.uses()
         return [(node, uses.get(node.id, NodeUse())) for node in await self._store.list()]
 
-    async def find(self, ref: str) -> Node:
-        """Return the node with this id or name; raises not_found, and conflict for a name of several."""
+    async def find(self, ref: str, *, dead: bool = False) -> Node:
+        """Return the node with this id or name, of a name rather a living one, or with `dead` a dead one.
+
+        Raises not_found, and conflict for a name of several.
+        """
         nodes = await self._store.list()
-        found = [node for node in nodes if node.id == ref] or [node for node in nodes if node.name == ref]
+        found = [node for node in nodes if node.id == ref]
+        if not found:
+            named = [node for node in nodes if node.name == ref]
+            found = [node for node in named if node.is_alive is not dead] or named
         if not found:
             raise not_found("node", ref)
         if len(found) > 1:
@@ -50,7 +56,7 @@ class NodeAdministration:
 
     async def remove(self, ref: str) -> Node:
         """Remove a dead node; conflict for a living one, which leaves by itself when it is stopped."""
-        node = await self.find(ref)
+        node = await self.find(ref, dead=True)
         if not await self._store.remove(node.id, dead=True):
             raise GatewayError(
                 ErrorKind.CONFLICT, f"cannot remove node {node.name!r}: it is alive, stop it instead"

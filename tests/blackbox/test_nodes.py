@@ -2,13 +2,16 @@
 
 import signal
 import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewayd.storage.engine.location import parse
-from tests.fakes.daemons.chat_site import House, wait_until
+from tests.conftest import real_postgres
+from tests.fakes.daemons.chat_site import COMPLETIONS, House, Turn, wait_until
 from tests.fakes.daemons.nodes import LEASE_SECONDS, running_nodes, slow_services
 from tests.fakes.daemons.paused_processes import stopped
 from tests.fakes.http.multipart_forms import FORM, file_part, form
@@ -122,6 +125,49 @@ def test_a_paused_node_that_comes_back_writes_nothing_into_the_answer(
         message = first.message(turn)
         assert (message["done"], message["content"]) == (True, "the later answer")
         assert list(second.tasks_of(turn)) == []
+
+
+def test_nodes_that_begin_one_message_at_once_store_one_answer(tmp_path: Path, postgres: Postgres) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as houses:
+        for _ in range(8):
+            turn = houses[0].begin()
+            for number, house in enumerate(houses):
+                house.provider.script(Reply(steps=[b"".join(openai_stream([f"answer {number}"]))]))
+            with ThreadPoolExecutor() as pool:
+                begun = list(pool.map(begin_again, houses, [turn, turn]))
+            assert 200 in begun
+            assert set(begun) <= {200, 409}
+            wait_until(lambda: not houses[0].tasks_of(turn), "the end of the runs")  # noqa: B023
+            message = houses[1].message(turn)
+            assert message["done"] is True
+            assert message["content"] in {"answer 0", "answer 1"}
+
+
+def begin_again(house: House, turn: Turn) -> int:
+    """Begin the answer of a turn, and return the status."""
+    status, _ = house.call("POST", COMPLETIONS, house.body(turn, session_id=f"api-{uuid.uuid4()}"))
+    return status
+
+
+def test_an_outage_of_the_database_that_is_longer_than_a_lease_ends_no_answer(tmp_path: Path) -> None:
+    with (
+        real_postgres(tmp_path) as server,
+        running_nodes(tmp_path, server.migrated_database()) as (first, second),
+    ):
+        turns = [hang(house)[0] for house in (first, second)]
+        server.shut_down()
+        wait_until(lambda: first.daemon.call("GET", "/readyz")[0] == 503, "the outage", 30)
+        time.sleep(LEASE_SECONDS + 1)
+        server.start()
+        for house in (first, second):
+            wait_until(lambda: house.daemon.call("GET", "/readyz")[0] == 200, "the end", 30)  # noqa: B023
+        time.sleep(LEASE_SECONDS + 1)
+        for house, turn in zip((second, first), turns, strict=True):
+            assert house.message(turn)["done"] is False
+        first.provider.release()
+        for turn in turns:
+            wait_until(lambda: second.message(turn)["done"], "the answer", 30)  # noqa: B023
+            assert second.message(turn)["content"] == "Hello world"
 
 
 @pytest.mark.parametrize("fault", ["SIGSTOP", "SIGKILL"])

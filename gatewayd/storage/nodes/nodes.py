@@ -34,6 +34,9 @@ SELECT_USES: Final = (
     "(SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
     "  AND application_name = 'gatewayd ' || left(n.id, 36)) AS connections FROM nodes n"
 )
+KEPT_SECONDS: Final = 86_400
+"""How long a dead node stays in the list."""
+
 COLUMNS: Final = (
     "id",
     "name",
@@ -105,6 +108,13 @@ class TortoiseNodes:
                     f"DELETE FROM nodes WHERE id = {statement.bind(node_id)}{condition} RETURNING id"  # noqa: S608
                 )
             )
+
+    async def prune(self) -> int:
+        """Delete the nodes that have been dead for a day, and return their number."""
+        async with write_transaction("remove dead nodes") as client:
+            statement = SqlStatement(client)
+            limit = f"{_now(statement)} - {statement.bind(milliseconds(KEPT_SECONDS))}"
+            return len(await statement.run(f"DELETE FROM nodes WHERE until < {limit} RETURNING id"))  # noqa: S608
 
 
 class PostgresNodeSession:

@@ -49,6 +49,15 @@ async def test_a_node_that_goes_as_it_is_drained_is_not_found(monkeypatch: pytes
     assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
+async def test_a_node_that_was_restarted_is_told_from_its_dead_predecessor() -> None:
+    store = MemoryNodes()
+    nodes = NodeAdministration(store)
+    await store.add(Node("n1", "web-1"), -5)
+    await store.add(Node("n2", "web-1"), 10)
+    assert (await nodes.find("web-1")).id == "n2"
+    assert (await nodes.remove("web-1")).id == "n1"
+
+
 async def test_only_a_dead_node_is_removed() -> None:
     store = MemoryNodes()
     nodes = NodeAdministration(store)
