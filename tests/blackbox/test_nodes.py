@@ -140,7 +140,8 @@ def test_nodes_that_begin_one_message_at_once_store_one_answer(tmp_path: Path, p
             wait_until(lambda: not houses[0].tasks_of(turn), "the end of the runs")  # noqa: B023
             message = houses[1].message(turn)
             assert message["done"] is True
-            assert message["content"] in {"answer 0", "answer 1"}
+            # Titles ask the provider as well, so that an answer may be the unscripted one.
+            assert message["content"] in {"answer 0", "answer 1", "Hello from m"}
 
 
 def begin_again(house: House, turn: Turn) -> int:
