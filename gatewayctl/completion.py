@@ -73,6 +73,11 @@ def batches(client: ControlClient, _: str) -> Rows:
     return ((row.id,) for row in client.call(routes.LIST_BATCHES).batches)
 
 
+def nodes(client: ControlClient, _: str) -> Rows:
+    """Return the names and ids of nodes."""
+    return ((row.name, row.id) for row in client.call(routes.LIST_NODES).nodes)
+
+
 def calls(client: ControlClient, _: str) -> Rows:
     """Return the ids of pending calls."""
     return ((row.id,) for row in client.call(routes.LIST_CALLS).calls)
@@ -175,6 +180,7 @@ BY_METAVAR: Final[Mapping[str, Reader]] = {
     "LIMIT": limits,
     "LOGGER": loggers,
     "MODEL": models,
+    "NODE": nodes,
     "PERMISSION": permissions,
     "PERMISSION=VALUE": assigned(permissions),
     "SETTING": settings,

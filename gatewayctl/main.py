@@ -36,7 +36,7 @@ from gatewayctl.commands import (
 from gatewayctl.commands.consumption import limits, usage
 from gatewayctl.commands.observation import logs, metrics
 from gatewayctl.commands.plugins import functions, tools
-from gatewayctl.commands.upkeep import audit, doctor, garbage, imports, secrets, state
+from gatewayctl.commands.upkeep import audit, doctor, garbage, imports, nodes, secrets, state
 from gatewayctl.failures import CommandError
 from gatewayctl.render import Output
 from gatewayctl.streams import discard, prepared_streams, tell
@@ -68,6 +68,7 @@ app.add_typer(service.noun, name="service")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(database.noun, name="database")
 app.add_typer(imports.noun, name="import")
+app.add_typer(nodes.noun, name="node")
 app.add_typer(logs.noun, name="log")
 app.add_typer(audit.noun, name="audit")
 app.add_typer(database.noun, name="db", hidden=True)

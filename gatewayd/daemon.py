@@ -312,7 +312,7 @@ async def migrate_database(settings: Settings) -> None:
     with lock_folder(settings.data_dir):
         refuse_interrupted(settings.data_dir)
         await keep_postgres(location, settings.data_dir, log.info)
-        done = await migrate(location)
+        done = await migrate(location, shared=settings.cluster)
     log.info("migrated", extra={"applied": ", ".join(done) or "nothing was pending"})
 
 

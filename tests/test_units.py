@@ -41,6 +41,8 @@ def directives_of(text: str) -> dict[str, list[str]]:
 
 
 SERVICE = directives(FOLDER / "gatewayd.service")
+NODE = directives(FOLDER / "gatewayd@.service")
+CLUSTER_SOCKET = FOLDER / "gatewayd-cluster.socket"
 
 
 def run(*command: str) -> str:
@@ -111,11 +113,10 @@ def test_a_start_by_hand_is_never_refused() -> None:
 
 
 def test_a_start_opens_sockets_that_failed() -> None:
-    sockets = {unit.name for unit in SOCKETS}
-    wanted = {name for line in SERVICE["Wants"] for name in line.split()}
-    ordered = {name for line in SERVICE["After"] for name in line.split()}
-    assert sockets <= wanted
-    assert sockets <= ordered
+    sockets = {unit.name for unit in SOCKETS if unit != CLUSTER_SOCKET}
+    for service, wanted in ((SERVICE, sockets), (NODE, {CLUSTER_SOCKET.name})):
+        assert wanted <= {name for line in service["Wants"] for name in line.split()}
+        assert wanted <= {name for line in service["After"] for name in line.split()}
 
 
 @pytest.mark.parametrize("unit", SOCKETS, ids=lambda unit: unit.name)
@@ -152,7 +153,11 @@ def test_a_missing_credential_does_not_stop_the_start() -> None:
 
 def test_socket_names_are_those_that_the_daemon_knows() -> None:
     names = {unit.name: directives(unit)["FileDescriptorName"] for unit in SOCKETS}
-    assert names == {"gatewayd.socket": ["http"], "gatewayd-control.socket": ["control"]}
+    assert names == {
+        "gatewayd.socket": ["http"],
+        "gatewayd-control.socket": ["control"],
+        "gatewayd-cluster.socket": ["http"],
+    }
     assert {"http", "control"} == set(manager.FAMILIES)
 
 
@@ -164,6 +169,26 @@ def test_sockets_stand_where_the_daemon_would_listen() -> None:
     assert control["ListenStream"] == [str(fields["control_socket"].default)]
     assert control["SocketMode"] == ["0660"]
     assert control["Service"] == ["gatewayd.service"]
+
+
+def test_a_node_is_run_as_a_daemon_alone_is_except_for_what_is_its_own() -> None:
+    own = {
+        *("Description", "Documentation", "Conflicts", "Wants", "After", "Sockets", "Environment", "Also"),
+        *("StateDirectory", "RuntimeDirectory", "RuntimeDirectoryPreserve"),
+    }
+    assert {name for name in {*NODE, *SERVICE} if NODE.get(name) != SERVICE.get(name)} == own
+    assert NODE["Environment"] == ["CLUSTER=true NODE_NAME=%H-%i"]
+    assert {"CLUSTER", "NODE_NAME"} <= {name for row in definitions().values() for name in row.variables}
+    assert NODE["StateDirectory"] == NODE["RuntimeDirectory"] == ["gatewayd/%i"]
+
+
+def test_all_nodes_of_a_machine_have_one_socket_and_no_daemon_alone_beside_them() -> None:
+    assert NODE["Sockets"] == [CLUSTER_SOCKET.name]
+    shared = directives(CLUSTER_SOCKET)
+    assert shared["Service"] == ["gatewayd@1.service"]
+    assert shared["ListenStream"] == directives(FOLDER / "gatewayd.socket")["ListenStream"]
+    assert {"gatewayd.service", "gatewayd.socket"} <= {*NODE["Conflicts"][0].split()}
+    assert shared["Conflicts"] == ["gatewayd.socket"]
 
 
 def test_users_and_groups_of_the_units_are_made() -> None:

@@ -26,7 +26,7 @@ from gatewayctl.wire import (
 )
 from gatewayctl.wire.consumption import limits, usage
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
-from gatewayctl.wire.upkeep import audit, doctor, garbage, state
+from gatewayctl.wire.upkeep import audit, doctor, garbage, nodes, state
 
 
 def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoint[NoBody, ReplyType]:
@@ -349,6 +349,12 @@ REMOVE_CHAT: Final = _write(
 )
 
 # Tasks and events.
+LIST_NODES: Final = _get("/v1/nodes", nodes.NodeList, "List the nodes of the cluster")
+DRAIN_NODE: Final = _write(
+    "POST", "/v1/nodes/{node}/drain", nodes.NodeDrain, nodes.NodeWritten, "Drain a node, or end that"
+)
+REMOVE_NODE: Final = _write("DELETE", "/v1/nodes/{node}", NoBody, nodes.NodeWritten, "Remove a dead node")
+
 LIST_TASKS: Final = _get("/v1/tasks", tasks.TaskList, "List tasks", "chat", "user")
 STOP_TASKS: Final = _post("/v1/tasks/stop", tasks.TaskStop, tasks.TasksStopped, "Stop tasks")
 FOLLOW_EVENTS: Final = _get("/v1/events", ForeignReply, "Stream events", "user", "chat", "since", "everybody")

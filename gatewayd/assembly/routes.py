@@ -26,6 +26,7 @@ from gatewayd.assembly.sign_in import make_trusted_headers
 from gatewayd.assembly.upkeep.audit import control_audit_rows
 from gatewayd.assembly.upkeep.doctor import control_doctor_rows
 from gatewayd.assembly.upkeep.garbage import control_garbage_rows
+from gatewayd.assembly.upkeep.nodes import control_node_rows
 from gatewayd.assembly.upkeep.privacy import control_privacy_rows
 from gatewayd.assembly.upkeep.state import control_state_rows
 from gatewayd.catalog.runtimes import ModelRuntimes
@@ -442,6 +443,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_metrics.ControlMetricsRoutes(make_exposition(services).render).routes(),
         *control_database.ControlDatabaseRoutes(services.database_check).routes(),
         *control_upkeep_rows(services, viewers),
+        *control_node_rows(writes),
         *control_chat.ControlChatRoutes(
             services.pipeline,
             services.catalog,

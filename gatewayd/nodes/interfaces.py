@@ -31,6 +31,10 @@ class NodeStore(Protocol):
         """Delete a node, with `dead` only after the end of its lease; its jobs and leases are free then."""
         ...
 
+    async def prune(self) -> int:
+        """Delete the nodes that have been dead for a day, and return their number."""
+        ...
+
 
 class NodeSession(Protocol):
     """A connection of its own for the renewals of a node."""

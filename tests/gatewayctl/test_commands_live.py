@@ -54,7 +54,12 @@ class Step:
     def arguments(self, daemon: Daemon, form: str, made: Mapping[str, str]) -> list[str]:
         newest = {"key": newest_key, "file": newest_file, "docs": documents, "plugins": plugins}
         newest |= {"limit": newest_limit}
-        newest |= {"invitation": newest_invitation, "linked": linked_provider, "batch": new_batch}
+        newest |= {
+            "invitation": newest_invitation,
+            "linked": linked_provider,
+            "batch": new_batch,
+            "node": dead_node,
+        }
         found = {name: find(daemon) for name, find in newest.items() if f"{{{name}}}" in self.line}
         names = {"f": form, "root": ROOT, "nobody": NOBODY, "url": daemon.base_url}
         names["image"] = str(daemon.state / "image")
@@ -130,6 +135,17 @@ def new_batch(daemon: Daemon) -> str:
     return batch_id
 
 
+def dead_node(daemon: Daemon) -> str:
+    """Store a node that died long ago, unless there is one, and return its name."""
+    with contextlib.closing(sqlite3.connect(daemon.state / "gatewayd.db")) as database, database:
+        database.execute(
+            "INSERT OR IGNORE INTO nodes (id, name, version, migration, address, configuration, secrets,"
+            " plugins, is_draining, started_at, until)"
+            " VALUES ('n1', 'web-1', '', '', '', '', '', '', 0, 1, 1)"
+        )
+    return "web-1"
+
+
 def newest_file(daemon: Daemon) -> str:
     return daemon.run_ctl("file", "list", "-o", "name").stdout.split()[0]
 
@@ -192,6 +208,15 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("state apply - --dry-run -o {f}", stdin="format = 1\n[groups.declared]\n"),
         Step("state apply - --yes -o {f}", stdin="format = 1\n[groups.declared]\n"),
         Step("state apply - --plan 0 -o {f}", 6, stdin="format = 1\n[groups.other]\n"),
+    ],
+    "node": [
+        Step("node list"),
+        Step("node list --bogus", 2),
+        Step("node drain {node} --dry-run"),
+        Step("node drain {node}"),
+        Step("node drain nobody", 5),
+        Step("node remove {node} --yes"),
+        Step("node remove nobody --yes", 5),
     ],
     "doctor": [Step("doctor", may_warn=True), Step("doctor --bogus", 2)],
     "gc": [Step("gc --dry-run"), Step("gc --older-than 1h"), Step("gc --older-than never", 2)],

@@ -15,6 +15,7 @@ from gatewayd.ingest.interfaces import FileStore
 from gatewayd.ingest.records import file_id_of
 from gatewayd.privacy.age_limits import AUDIT, AgedKind
 from gatewayd.storage.batches import TortoiseBatchFiles
+from gatewayd.storage.nodes.nodes import TortoiseNodes
 
 
 def make_garbage(services: GatewayServices) -> GarbageCollector:
@@ -92,8 +93,13 @@ def prunings(services: GatewayServices) -> Sequence[Callable[[], Awaitable[objec
         services.audit.keeper.prune,
         *[rows.prune for rows in services.age_limits.kinds().values()],
         *([] if log is None else [log.prune]),
-        *([] if services.cluster.member is None else [UnfinishedChats(services.live.stores.chats).prune]),
+        *([] if services.cluster.member is None else prunings_of_nodes(services)),
     ]
+
+
+def prunings_of_nodes(services: GatewayServices) -> Sequence[Callable[[], Awaitable[object]]]:
+    """Return what removes rows that only a cluster has, or that a daemon alone removes at its start."""
+    return [UnfinishedChats(services.live.stores.chats).prune, TortoiseNodes().prune]
 
 
 def control_garbage_rows(services: GatewayServices) -> Sequence[Route]:

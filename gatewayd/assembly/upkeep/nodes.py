@@ -15,10 +15,14 @@ from pydantic import BaseModel, SecretStr
 from gatewayd import __version__, ids
 from gatewayd.assembly.accounts import signing_secrets
 from gatewayd.deferred_writes import DeferredWrites
+from gatewayd.http.control.nodes import ControlNodeRoutes
+from gatewayd.http.control.transactions import WriteTransactions
+from gatewayd.http.routes import Route
 from gatewayd.nodes.duties import Duties, LeasedDuties, LocalDuties
 from gatewayd.nodes.member import NodeMember
 from gatewayd.nodes.records import Node
 from gatewayd.nodes.runs import LocalRuns, NodeRuns, RunReaper
+from gatewayd.nodes.service import NodeAdministration
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.migrate import known_migrations
@@ -97,6 +101,11 @@ def start_reaper(
     if cluster.member is not None:
         reaper = RunReaper(TortoiseAnswerRuns(), cluster.member, cluster.duties, end_unclaimed)
         tasks.spawn("end of dead runs", reaper.run())
+
+
+def control_node_rows(writes: WriteTransactions) -> Sequence[Route]:
+    """Return the rows of the noun node of the control socket."""
+    return ControlNodeRoutes(NodeAdministration(TortoiseNodes()), writes).routes()
 
 
 def describe_node(settings: Settings, node_id: str) -> Node:

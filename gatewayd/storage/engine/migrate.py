@@ -18,6 +18,7 @@ from tortoise.migrations.schema_generator.state import State
 from tortoise.migrations.schema_generator.state_apps import StateApps
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.nodes.member import CONTRACTING
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.initial_schema import InitialSchema, read_initial_schema
@@ -27,6 +28,10 @@ COMMAND: Final = "gatewayctl database migrate"
 HISTORY: Final = "tortoise_migrations"
 INCOMPLETE: Final = "gatewayd_incomplete"
 """A table that stands in a database while another is copied into it."""
+
+LIVING_NODES: Final = (
+    "SELECT name, migration FROM nodes WHERE until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+)
 
 NOT_SQL: Final = "-- this is done by Python code"
 
@@ -122,14 +127,34 @@ def check(status: MigrationStatus) -> None:
         )
 
 
-async def migrate(location: DatabaseLocation) -> Sequence[str]:
+async def migrate(location: DatabaseLocation, *, shared: bool = False) -> Sequence[str]:
     """Apply the pending migrations and return their names; raises the errors of `check`.
 
-    Raises conflict while a daemon uses the database.
+    Raises conflict while a daemon uses the database; with `shared`, while a daemon alone does. Nodes of a
+    cluster may work on while the schema is expanded. It contracts only once every living node is of a
+    version that knows the contracting migration; until then this raises conflict.
     """
     async with Database.open(location) as database:
-        await database.own()
+        await database.own(shared=shared)
+        if shared:
+            await refuse_contraction(database, await read_status(database))
         return await migrate_open(database)
+
+
+async def refuse_contraction(database: Database, status: MigrationStatus) -> None:
+    """Raise conflict if a pending migration takes away what a living node of an earlier version needs."""
+    contracting = [name for name in status.pending if name.endswith(CONTRACTING)]
+    if not contracting or "nodes" not in status.tables:
+        return
+    with translate_errors("look for nodes"):
+        rows = await database.engine.execute_query_dict(LIVING_NODES)
+    old = sorted(row["name"] for row in rows if row["migration"] < contracting[-1])
+    if old:
+        raise GatewayError(
+            ErrorKind.CONFLICT,
+            f"cannot migrate the database: {contracting[-1]} takes away what nodes of earlier versions need;"
+            f" update and restart {', '.join(old)} first",
+        )
 
 
 async def apply_migrations(

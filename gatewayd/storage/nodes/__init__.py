@@ -1,1 +1,1 @@
-"""Stores of the cluster, which work on PostgreSQL only."""
+"""Stores of the cluster, for PostgreSQL; on SQLite they only show that there are no nodes."""

@@ -16,13 +16,15 @@ from gatewayd.storage.tables.nodes import NodeRow
 NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 """Milliseconds by the clock of the database; `now()` would be the start of the transaction."""
 
+SQLITE_NOW: Final = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+
 ALIVE: Final = f"(SELECT id FROM nodes WHERE until > {NOW})"  # noqa: S608 - constants
 
 RENEW: Final = (
     f"UPDATE nodes SET until = {NOW} + $2 WHERE id = $1 RETURNING {NOW}, is_draining, "  # noqa: S608
     f"(SELECT array_agg(name ORDER BY id) FROM tortoise_migrations WHERE app = '{APP}')"
 )
-SELECT_NODES: Final = f"SELECT *, (until - {NOW}) / 1000.0 AS seconds FROM nodes ORDER BY name, id"  # noqa: S608
+SELECT_NODES: Final = "SELECT *, (until - {now}) / 1000.0 AS seconds FROM nodes ORDER BY name, id"
 SELECT_USES: Final = (
     "SELECT n.id, "  # noqa: S608 - constants
     "(SELECT array_agg(name ORDER BY name) FROM leases"
@@ -32,6 +34,9 @@ SELECT_USES: Final = (
     "(SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()"
     "  AND application_name = 'gatewayd ' || left(n.id, 36)) AS connections FROM nodes n"
 )
+KEPT_SECONDS: Final = 86_400
+"""How long a dead node stays in the list."""
+
 COLUMNS: Final = (
     "id",
     "name",
@@ -61,12 +66,22 @@ class TortoiseNodes:
 
     async def list(self) -> Sequence[Node]:
         """Return all nodes, by name and start."""
+        statement = SqlStatement(NodeRow._meta.db)
         with translate_errors("list nodes"):
-            rows = await SqlStatement(NodeRow._meta.db).run(SELECT_NODES)
-        return [Node(**{name: row[name] for name in COLUMNS}, seconds=float(row["seconds"])) for row in rows]
+            rows = await statement.run(SELECT_NODES.format(now=_now(statement)))
+        return [
+            Node(
+                **{name: row[name] for name in COLUMNS if name != "is_draining"},
+                is_draining=bool(row["is_draining"]),
+                seconds=float(row["seconds"]),
+            )
+            for row in rows
+        ]
 
     async def uses(self) -> Mapping[str, NodeUse]:
-        """Return what each node works on, by its id."""
+        """Return what each node works on, by its id; nothing on SQLite, which has no nodes at work."""
+        if not SqlStatement(NodeRow._meta.db).is_postgres:
+            return {}
         with translate_errors("list nodes"):
             rows = await SqlStatement(NodeRow._meta.db).run(SELECT_USES)
         return {
@@ -87,12 +102,19 @@ class TortoiseNodes:
             return False
         async with write_transaction("remove the node") as client:
             statement = SqlStatement(client)
-            condition = f" AND until <= {NOW}" if dead else ""
+            condition = f" AND until <= {_now(statement)}" if dead else ""
             return bool(
                 await statement.run(
                     f"DELETE FROM nodes WHERE id = {statement.bind(node_id)}{condition} RETURNING id"  # noqa: S608
                 )
             )
+
+    async def prune(self) -> int:
+        """Delete the nodes that have been dead for a day, and return their number."""
+        async with write_transaction("remove dead nodes") as client:
+            statement = SqlStatement(client)
+            limit = f"{_now(statement)} - {statement.bind(milliseconds(KEPT_SECONDS))}"
+            return len(await statement.run(f"DELETE FROM nodes WHERE until < {limit} RETURNING id"))  # noqa: S608
 
 
 class PostgresNodeSession:
@@ -119,6 +141,10 @@ class PostgresNodeSession:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+def _now(statement: SqlStatement) -> str:
+    return NOW if statement.is_postgres else SQLITE_NOW
 
 
 def milliseconds(seconds: float) -> int:

@@ -53,6 +53,7 @@ from gatewayd.http.control.logs import ControlLogRoutes
 from gatewayd.http.control.metrics import ControlMetricsRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
+from gatewayd.http.control.nodes import ControlNodeRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.privacy import ControlPrivacyRoutes
 from gatewayd.http.control.settings import SettingRoutes
@@ -70,6 +71,7 @@ from gatewayd.knowledge.retrieval import SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.metering.load import LoadWatch
+from gatewayd.nodes.service import NodeAdministration
 from gatewayd.observe.level_changes import LevelChanges
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
@@ -92,6 +94,7 @@ from tests.fakes.documents.memory_stores import MemorySpaces, MemoryWords
 from tests.fakes.documents.site import DocumentServices
 from tests.fakes.limits.bench import LimitBench
 from tests.fakes.providers.models import FakeRecords, FakeSource, make_model
+from tests.fakes.storage.nodes import MemoryNodes
 from tests.fakes.storage.small_export import SmallRecords, small_export
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 
@@ -176,6 +179,7 @@ class Control:
     check: FakeCheck = field(default_factory=FakeCheck)
     erasure: FakeErasure = field(default_factory=FakeErasure)
     exported: SmallRecords = field(default_factory=SmallRecords)
+    nodes: MemoryNodes = field(default_factory=MemoryNodes)
     vector_cache: dict[str, object] = field(default_factory=lambda: dict(VECTOR_CACHE))
 
     findings: Sequence[DoctorFinding] = ()
@@ -265,6 +269,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
         ).routes(),
         *ControlGarbageRoutes(make_garbage(control.documents, accounts.commits)).routes(),
         *state_rows(control, viewers),
+        *ControlNodeRoutes(NodeAdministration(control.nodes), writes).routes(),
         *ControlChatRoutes(
             pipeline,
             control.catalog,

@@ -65,6 +65,12 @@ class MemoryNodes:
         del self.nodes[node_id]
         return True
 
+    async def prune(self) -> int:
+        dead = [node_id for node_id in self.nodes if self.until[node_id] < self.now - 86_400]
+        for node_id in dead:
+            del self.nodes[node_id]
+        return len(dead)
+
     async def renew(self, node_id: str, seconds: float) -> NodePulse | None:
         if self.is_away:
             raise UNREACHABLE

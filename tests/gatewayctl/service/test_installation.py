@@ -52,6 +52,8 @@ INSTALLED = {
     "usr/local/lib/systemd/system/gatewayd.service",
     "usr/local/lib/systemd/system/gatewayd.socket",
     "usr/local/lib/systemd/system/gatewayd-control.socket",
+    "usr/local/lib/systemd/system/gatewayd-cluster.socket",
+    "usr/local/lib/systemd/system/gatewayd@.service",
     "usr/local/lib/systemd/system/gatewayd-ingest@.service",
     "usr/local/lib/systemd/system/gatewayd-ingest@.timer",
     "usr/local/lib/sysusers.d/gatewayd.conf",

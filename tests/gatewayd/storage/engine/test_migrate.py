@@ -12,6 +12,7 @@ from tortoise.connection import get_connection
 
 from gatewayd.accounts.records import MembershipSource, ProviderIdentity
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.nodes.records import Node
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation, parse, sqlite
 from gatewayd.storage.engine.migrate import (
@@ -22,9 +23,11 @@ from gatewayd.storage.engine.migrate import (
     migrate,
     migrate_open,
     read_status,
+    refuse_contraction,
 )
 from gatewayd.storage.groups import TortoiseGroups
 from gatewayd.storage.keys import TortoiseKeys
+from gatewayd.storage.nodes.nodes import TortoiseNodes
 from gatewayd.storage.scim.identity_index import keys_of
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.accounts.records import key, user
@@ -233,6 +236,33 @@ async def test_a_database_in_use_is_not_migrated(location: DatabaseLocation) -> 
         with pytest.raises(GatewayError, match="another gatewayd") as caught:
             await migrate(location)
         assert caught.value.kind is ErrorKind.CONFLICT
+
+
+async def test_the_schema_contracts_once_every_node_can_do_without(postgres: Postgres) -> None:
+    location = parse(postgres.migrated_database())
+    known = known_migrations()
+    async with Database.open(location) as database:
+        nodes = TortoiseNodes()
+        await nodes.add(Node("n1", "old", migration="0001_initial"), 30)
+        await nodes.add(Node("n2", "dead", migration="0001_initial"), -1)
+        await nodes.add(Node("n3", "new", migration="9999_less_contract"), 30)
+        status = await read_status(database)
+        await refuse_contraction(database, replace(status, known=[*known, "9998_more"]))
+        contracted = replace(status, known=[*known, "9999_less_contract"])
+        with pytest.raises(GatewayError, match="update and restart old first") as caught:
+            await refuse_contraction(database, contracted)
+        assert caught.value.kind is ErrorKind.CONFLICT
+        await nodes.remove("n1")
+        await refuse_contraction(database, contracted)
+
+
+async def test_nodes_work_on_while_the_schema_is_expanded(postgres: Postgres) -> None:
+    location = parse(postgres.migrated_database())
+    async with Database.open(location) as database:
+        await database.own(shared=True)
+        assert list(await migrate(location, shared=True)) == []
+        with pytest.raises(GatewayError, match="another gatewayd"):
+            await migrate(location)
 
 
 async def test_of_two_who_migrate_at_once_one_does(postgres: Postgres) -> None:

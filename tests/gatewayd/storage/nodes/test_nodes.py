@@ -68,6 +68,14 @@ async def test_only_a_dead_node_is_removed_as_one(database: Database) -> None:
     assert await nodes.list() == []
 
 
+async def test_nodes_that_have_been_dead_for_a_day_are_forgotten(database: Database) -> None:
+    nodes = TortoiseNodes()
+    await nodes.add(NODE, -86_500)
+    await nodes.add(Node("n2", "two"), -86_300)
+    assert await nodes.prune() == 1
+    assert [node.id for node in await nodes.list()] == ["n2"]
+
+
 async def test_renewals_have_a_connection_of_their_own(
     database: Database, location: DatabaseLocation, postgres: Postgres
 ) -> None:

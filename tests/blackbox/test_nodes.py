@@ -1,0 +1,215 @@
+"""Two or three real nodes on one PostgreSQL: killed and paused ones lose nothing and do nothing twice."""
+
+import signal
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewayd.storage.engine.location import parse
+from tests.conftest import real_postgres
+from tests.fakes.daemons.chat_site import COMPLETIONS, House, Turn, wait_until
+from tests.fakes.daemons.nodes import LEASE_SECONDS, running_nodes, slow_services
+from tests.fakes.daemons.paused_processes import stopped
+from tests.fakes.http.multipart_forms import FORM, file_part, form
+from tests.fakes.http.raw_http import send
+from tests.fakes.providers.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
+from tests.fakes.storage.postgres import Postgres
+
+pytestmark = pytest.mark.timeout(240)
+
+BEGUN = sse(openai_chunk(content="Hello "))
+REST = b"".join(openai_stream(["world"]))
+DIED = "the gateway was restarted while this was answered"
+RETURNED = "this node owned nothing for a while"
+TEXT = " ".join(f"word{number}" for number in range(2000))
+
+
+def query(postgres: Postgres, address: str, sql: str) -> str:
+    """Run one statement in the database of an address."""
+    name = parse(address).credentials["database"]
+    return postgres.psql(f"\\c {name}\n{sql}")
+
+
+def hang(house: House) -> Any:
+    """Begin an answer that waits for its provider."""
+    house.provider.script(Reply(steps=[BEGUN, SILENCE, REST]))
+    turn, task_id = house.ask()
+    house.provider.wait_silent()
+    return turn, task_id
+
+
+def upload(house: House, text: str = TEXT) -> str:
+    """Upload a text, and return the id of the file."""
+    headers = {"Authorization": f"Bearer {house.ann.token}", "Content-Type": FORM}
+    reply = send(house.daemon.base_url, "POST", "/api/v1/files/", form(file_part(text.encode())), headers)
+    file_id: str = reply.json["id"]
+    return file_id
+
+
+def test_an_answer_of_a_killed_node_is_ended_by_another(tmp_path: Path, postgres: Postgres) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+        turn, task_id = hang(first)
+        other, _ = hang(second)
+        assert list(second.tasks_of(turn)) == [task_id], "it is listed everywhere"
+        assert second.message(turn)["done"] is False
+        first.daemon.stop(signal.SIGKILL)
+        died_at = time.monotonic()
+        wait_until(lambda: second.message(turn)["done"], "the end of the answer", 15)
+        assert time.monotonic() - died_at < 15
+        message = second.message(turn)
+        assert message["error"]["content"] == DIED
+        assert list(second.tasks_of(turn)) == []
+        # That of a living node goes on.
+        assert second.message(other)["done"] is False
+        second.provider.release()
+        wait_until(lambda: second.message(other)["done"], "the end of the other answer")
+        assert second.message(other)["content"] == "Hello world"
+        second.assert_well()
+
+
+def test_a_start_leaves_the_answers_of_other_nodes_alone(tmp_path: Path, postgres: Postgres) -> None:
+    address = postgres.migrated_database()
+    with running_nodes(tmp_path / "a", address, 1) as (first,):
+        turn, _ = hang(first)
+        with running_nodes(tmp_path / "b", address, 1, first.people) as _:
+            time.sleep(LEASE_SECONDS + 1)
+            assert first.message(turn)["done"] is False
+        first.provider.release()
+        wait_until(lambda: first.message(turn)["done"], "the end of the answer")
+        assert first.message(turn)["content"] == "Hello world"
+
+
+def test_another_node_stops_an_answer(tmp_path: Path, postgres: Postgres) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+        turn, task_id = hang(first)
+        stopped_at = time.monotonic()
+        assert second.ok("POST", f"/api/tasks/stop/{task_id}")["status"] is True
+        assert time.monotonic() - stopped_at < 5
+        assert list(first.tasks_of(turn)) == []
+        message = second.message(turn)
+        assert (message["done"], message["content"]) == (True, "Hello")
+        first.assert_well()
+
+
+def test_a_message_that_two_nodes_answer_has_the_later_answer(tmp_path: Path, postgres: Postgres) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+        turn, old = hang(first)
+        second.provider.script(Reply(steps=[b"".join(openai_stream(["the later answer"]))]))
+        second.start(turn)
+        wait_until(lambda: old not in first.tasks_of(turn), "the end of the earlier run")
+        wait_until(lambda: second.message(turn)["done"], "the answer")
+        first.provider.release()
+        time.sleep(1)
+        message = first.message(turn)
+        assert (message["done"], message["content"]) == (True, "the later answer")
+        assert message.get("error") is None
+
+
+def test_a_paused_node_that_comes_back_writes_nothing_into_the_answer(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+        turn, _ = hang(first)
+        with stopped(first.daemon.process.pid):
+            wait_until(lambda: second.message(turn)["done"], "the end of the answer", 15)
+            second.provider.script(Reply(steps=[b"".join(openai_stream(["the later answer"]))]))
+            second.start(turn)
+            wait_until(lambda: second.message(turn)["content"] == "the later answer", "the answer")
+            first.provider.release()
+        wait_until(lambda: RETURNED in "".join(first.daemon.log), "its return")
+        time.sleep(2)
+        message = first.message(turn)
+        assert (message["done"], message["content"]) == (True, "the later answer")
+        assert list(second.tasks_of(turn)) == []
+
+
+def test_nodes_that_begin_one_message_at_once_store_one_answer(tmp_path: Path, postgres: Postgres) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as houses:
+        for _ in range(8):
+            turn = houses[0].begin()
+            for number, house in enumerate(houses):
+                house.provider.script(Reply(steps=[b"".join(openai_stream([f"answer {number}"]))]))
+            with ThreadPoolExecutor() as pool:
+                begun = list(pool.map(begin_again, houses, [turn, turn]))
+            assert 200 in begun
+            assert set(begun) <= {200, 409}
+            wait_until(lambda: not houses[0].tasks_of(turn), "the end of the runs")  # noqa: B023
+            message = houses[1].message(turn)
+            assert message["done"] is True
+            # Titles ask the provider as well, so that an answer may be the unscripted one.
+            assert message["content"] in {"answer 0", "answer 1", "Hello from m"}
+
+
+def begin_again(house: House, turn: Turn) -> int:
+    """Begin the answer of a turn, and return the status."""
+    status, _ = house.call("POST", COMPLETIONS, house.body(turn, session_id=f"api-{uuid.uuid4()}"))
+    return status
+
+
+def test_an_outage_of_the_database_that_is_longer_than_a_lease_ends_no_answer(tmp_path: Path) -> None:
+    with (
+        real_postgres(tmp_path) as server,
+        running_nodes(tmp_path, server.migrated_database()) as (first, second),
+    ):
+        turns = [hang(house)[0] for house in (first, second)]
+        server.shut_down()
+        wait_until(lambda: first.daemon.call("GET", "/readyz")[0] == 503, "the outage", 30)
+        time.sleep(LEASE_SECONDS + 1)
+        server.start()
+        for house in (first, second):
+            wait_until(lambda: house.daemon.call("GET", "/readyz")[0] == 200, "the end", 30)  # noqa: B023
+        time.sleep(LEASE_SECONDS + 1)
+        for house, turn in zip((second, first), turns, strict=True):
+            assert house.message(turn)["done"] is False
+        first.provider.release()
+        for turn in turns:
+            wait_until(lambda: second.message(turn)["done"], "the answer", 30)  # noqa: B023
+            assert second.message(turn)["content"] == "Hello world"
+
+
+@pytest.mark.parametrize("fault", ["SIGSTOP", "SIGKILL"])
+def test_a_file_of_a_silent_node_is_processed_by_another_and_once(
+    tmp_path: Path, postgres: Postgres, fault: str
+) -> None:
+    address = postgres.migrated_database()
+    with slow_services() as services, running_nodes(tmp_path, address, **services.settings) as houses:
+        first, second = houses
+        file_id = upload(first)
+        assert services.asked.wait(30)
+        owner = query(
+            postgres,
+            address,
+            "SELECT 'is ' || name FROM nodes JOIN ingest_jobs ON lease_owner = nodes.id",
+        )
+        silent, other = (first, second) if "is node-0" in owner else (second, first)
+        if fault == "SIGKILL":
+            silent.daemon.stop(signal.SIGKILL)
+            wait_completed(other, file_id)
+        else:
+            with stopped(silent.daemon.process.pid):
+                wait_completed(other, file_id)
+                services.released.set()
+            wait_until(lambda: RETURNED in "".join(silent.daemon.log), "its return")
+            time.sleep(2)
+        count = query(
+            postgres,
+            address,
+            "SELECT 'passages ' || COUNT(*) || ' ' || COUNT(DISTINCT number) || ' ' || MAX(number) + 1 "
+            "FROM passages",
+        )
+        [line] = [line for line in count.splitlines() if "passages" in line]
+        _, passages, numbers, last = line.split()
+        assert int(passages) == int(numbers) == int(last) > 5
+        other.assert_well()
+
+
+def wait_completed(house: House, file_id: str) -> None:
+    def is_completed() -> bool:
+        found = house.ok("GET", f"/api/v1/files/{file_id}/process/status")
+        return bool(found["status"] == "completed")
+
+    wait_until(is_completed, "the processed file", 30)

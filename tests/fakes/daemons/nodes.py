@@ -1,0 +1,114 @@
+"""Several nodes over one PostgreSQL database and one directory of files, and a slow extractor."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.daemons.chat_site import House, Person, living
+from tests.fakes.providers.background_upstream import background_upstream
+
+LEASE_SECONDS = 3
+SETTINGS = {"CLUSTER": "true", "WEBUI_SECRET_KEY": "s" * 32, "NODE_LEASE": str(LEASE_SECONDS)}
+
+
+@contextlib.contextmanager
+def running_nodes(
+    folder: Path,
+    address: str,
+    count: int = 2,
+    people: Mapping[str, Person] | None = None,
+    **settings: str,
+) -> Iterator[list[House]]:
+    """Run nodes, each with its own state and plugins; the first makes the people unless there are some."""
+    files = folder / "files"
+    files.mkdir(mode=0o700, parents=True)
+    with ExitStack() as stack:
+        provider = stack.enter_context(background_upstream())
+        houses: list[House] = []
+        for number in range(count):
+            place = folder / f"n{number}"
+            (place / "s").mkdir(parents=True, mode=0o700)
+            (place / "s" / "files").symlink_to(files)
+            given = {**SETTINGS, "DATABASE_URL": address, "NODE_NAME": f"node-{number}", **settings}
+            known = houses[0].people if houses else people
+            houses.append(stack.enter_context(living(place, provider, known, **given)))
+        yield houses
+
+
+class SlowServices(ThreadingHTTPServer):
+    """An extractor whose answer about the first document waits for `released`, and an embedding model."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked = threading.Event()
+        self.released = threading.Event()
+        self.extractions = 0
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of a gateway that uses both."""
+        url = f"http://127.0.0.1:{self.server_address[1]}"
+        return {
+            "CONTENT_EXTRACTION_ENGINE": "external",
+            "EXTERNAL_DOCUMENT_LOADER_URL": url,
+            "RAG_EMBEDDING_ENGINE": "openai",
+            "RAG_EMBEDDING_MODEL": "m",
+            "RAG_OPENAI_API_BASE_URL": url,
+        }
+
+
+@contextlib.contextmanager
+def slow_services() -> Iterator[SlowServices]:
+    """Serve until the end of the block."""
+    server = SlowServices()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.released.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: SlowServices
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        """Answer with the document as text, the first time only when the test wants it."""
+        content = self._read()
+        self.server.extractions += 1
+        if self.server.extractions == 1:
+            self.server.asked.set()
+            self.server.released.wait(60)
+        self._answer({"page_content": content.decode(), "metadata": {}})
+
+    def do_POST(self) -> None:
+        """Answer with a vector for each text."""
+        texts = json.loads(self._read())["input"]
+        vectors = [[1.0, float(len(text) % 7), 0.5, 0.25] for text in texts]
+        self._answer({"data": [{"index": at, "embedding": each} for at, each in enumerate(vectors)]})
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _read(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def _answer(self, body: Any) -> None:
+        data = json.dumps(body).encode()
+        with contextlib.suppress(OSError):
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
