@@ -147,7 +147,7 @@ async def open_documents(
     )
     # Nobody finds them, so the start does not wait for their removal.
     tasks.spawn("removal of stale passages", sweeper.run())
-    swept = await blobs.sweep(stores.files.ids())
+    swept = await blobs.sweep(stores.files.blob_keys())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS_FOLDER, ignore_errors=True)

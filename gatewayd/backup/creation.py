@@ -103,9 +103,9 @@ def _copy_database(place: GatewayPlace, links: FileLinks, target: Path, progress
         # Files that are there before and after the state is chosen: those of the state are among them.
         links.update()
 
-        def look(ids: frozenset[str], contents: _Contents = contents, left: int = left) -> None:
+        def look(keys: frozenset[str], contents: _Contents = contents, left: int = left) -> None:
             links.update()
-            contents.missing = links.missing(ids)
+            contents.missing = links.missing(keys)
             if contents.missing and left:
                 raise _ChangedMeanwhile
 
@@ -128,7 +128,7 @@ def _copy_state(
         asyncio.run(engine_copy.fill_sqlite(place.location, target, progress=progress, on_snapshot=look))
         return
     with sqlite_files.open_snapshot(place.location.path) as snapshot:
-        look(snapshot.file_ids())
+        look(snapshot.blob_keys())
         snapshot.write(target)
 
 

@@ -37,11 +37,11 @@ class FileLinks:
                 # A folder on another file system: the file is read where it is.
                 self._unlinkable[name] = path
 
-    def missing(self, file_ids: frozenset[str]) -> frozenset[str]:
-        """Return the uploaded files that were not seen."""
+    def missing(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return the keys of the uploaded files that were not seen."""
         begin = f"{STATE}{BLOBS}/"
         seen = {name.rpartition("/")[2] for name in self._all() if name.startswith(begin)}
-        return file_ids - seen
+        return keys - seen
 
     def files(self) -> Iterator[tuple[str, Path]]:
         """Yield all files of the state by their names in an archive, sorted: linked ones by their links."""

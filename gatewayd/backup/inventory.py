@@ -111,7 +111,7 @@ def check_extracted(folder: Path, manifest: BackupManifest, where: str) -> None:
     if problems:
         raise _refused(where, problems[0])
     with sqlite_files.open_snapshot(database) as snapshot:
-        files = snapshot.file_ids()
+        files = snapshot.blob_keys()
     blobs = {each.name for each in (folder / STATE / BLOBS).glob("*/*")}
     lost = files - blobs
     if not manifest.is_missing_known(lost):

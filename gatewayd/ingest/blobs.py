@@ -28,9 +28,10 @@ class ReceivedBytes:
 
 
 class LocalBlobs:
-    """Stores the bytes of the file `id` at `<last two characters of id>/<id>` under a folder.
+    """Stores the bytes of a key at `<last two characters of key>/<key>` under a folder.
 
-    An incomplete blob is at `incoming/<id>`. File names that clients send never become part of a path.
+    An incomplete blob is at `incoming/<key>`. File names that clients send never become part of a path. A key
+    is used once: what is there is neither replaced nor deleted by another attempt to store it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,8 +44,9 @@ class LocalBlobs:
     async def receive(self, file_id: str, stream: AsyncIterator[bytes], limit: int) -> ReceivedBytes:
         """Store the bytes of a stream; when this returns, they survive a power failure.
 
-        Raises too_large after more than `limit` bytes (0 for no limit) and unavailable on an OS error.
-        The partial file is deleted when this raises or is cancelled, or when the stream raises.
+        Raises too_large after more than `limit` bytes (0 for no limit) and unavailable on an OS error, for
+        a key that is taken too. The partial file is deleted when this raises or is cancelled, or when the
+        stream raises.
         """
         sink = _Sink(self._folder / INCOMING / file_id, self.path(file_id))
         is_complete = False
@@ -148,6 +150,8 @@ class _Sink:
         self._hash = hashlib.sha256()
         self._size = 0
         self._discarded = False
+        self._has_part = False
+        self._has_target = False
         # The thread of a cancelled caller goes on running.
         self._lock = threading.Lock()
 
@@ -157,6 +161,7 @@ class _Sink:
             self._part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._discarded:
                 self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                self._has_part = True
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
@@ -176,6 +181,9 @@ class _Sink:
                 os.fsync(self._file)
                 self._close()
                 self._target.parent.mkdir(mode=0o700, exist_ok=True)
+                # The target is made here and replaced: a rename alone would replace the bytes of another.
+                os.close(os.open(self._target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+                self._has_target = True
                 self._part.rename(self._target)
                 # The directory entry of a new folder is stored in its parent.
                 sync_to_disk(self._target.parent)
@@ -187,7 +195,7 @@ class _Sink:
         with self._lock:
             self._discarded = True
             self._close()
-            _unlink([self._part, self._target])
+            _unlink([self._part, self._target] if self._has_target else [self._part] * self._has_part)
 
     def _close(self) -> None:
         if self._file != -1:

@@ -128,7 +128,7 @@ class FileService:
     async def content(self, actor: Actor, file_id: str) -> tuple[File, Path]:
         """Return a file and the path of its bytes."""
         file = await self.get(actor, file_id)
-        path = self._stores.blobs.path(file_id)
+        path = self._stores.blobs.path(file.blob_key)
         if not await asyncio.to_thread(path.is_file):
             raise not_found("the bytes of file", file_id)
         return file, path

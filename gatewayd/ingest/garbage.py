@@ -25,23 +25,11 @@ class GarbageCount:
 
 @dataclass(frozen=True, slots=True)
 class BlobHolder:
-    """A folder of blobs, and the ids of the files whose bytes they are."""
+    """Blobs, the keys that rows name, and whether a row names a key by now."""
 
     blobs: LocalBlobs
-    ids: Callable[[], AsyncIterator[str]]
-    exists: Callable[[str], Awaitable[bool]]
-
-
-class RowFinder(Protocol):
-    """The rows of files whose bytes are blobs."""
-
-    def ids(self) -> AsyncIterator[str]:
-        """Yield the ids of all files."""
-        ...
-
-    async def find(self, file_id: str, /) -> object | None:
-        """Return one file, None if it is absent."""
-        ...
+    keys: Callable[[], AsyncIterator[str]]
+    is_named: Callable[[str], Awaitable[bool]]
 
 
 class UnusedSpaces(Protocol):
@@ -101,9 +89,9 @@ class GarbageCollector:
         removed: list[int] = []
         uploads: list[int] = []
         for holder in self._holders:
-            for file_id, _ in await holder.blobs.find_orphans(holder.ids(), before):
-                if not await holder.exists(file_id):
-                    removed += await holder.blobs.remove_orphan(file_id, before)
+            for key, _ in await holder.blobs.find_orphans(holder.keys(), before):
+                if not await holder.is_named(key):
+                    removed += await holder.blobs.remove_orphan(key, before)
             uploads += await holder.blobs.remove_abandoned(before)
         counts = [_sum("orphaned files", removed), _sum("abandoned uploads", uploads)]
         counts.append(GarbageCount("unused vectors", await self._spaces.remove_unused()))
@@ -113,7 +101,7 @@ class GarbageCollector:
         orphans: list[int] = []
         uploads: list[int] = []
         for holder in self._holders:
-            orphans += [size for _, size in await holder.blobs.find_orphans(holder.ids(), before)]
+            orphans += [size for _, size in await holder.blobs.find_orphans(holder.keys(), before)]
             uploads += await holder.blobs.find_abandoned(before)
         return orphans, uploads
 

@@ -68,6 +68,10 @@ class FileStore(Protocol):
         """Yield the ids of all files."""
         ...
 
+    def blob_keys(self) -> AsyncIterator[str]:
+        """Yield the keys of the bytes of all files."""
+        ...
+
     async def collections_of(self, file_id: str) -> Sequence[str]:
         """Return the ids of the collections that contain a file."""
         ...

@@ -67,7 +67,7 @@ class FileProcessor:
 
         Of several failed versions with the same path only the newest is kept.
         """
-        removed: Sequence[str] = ()
+        removed: Sequence[File] = ()
         async with self._stores.transactor.transaction():
             file = await self._stores.files.find(file_id)
             if file is None:
@@ -84,8 +84,8 @@ class FileProcessor:
                 removed = await self._remove_failed(failed)
             self._updates.notify_after_commit(file_id)
         log.warning("cannot process document %s: %s", file_id, sentence)
-        for former_id in removed:
-            await self._updates.removed(former_id, ())
+        for former in removed:
+            await self._updates.removed(former, ())
 
     async def rewrite(self, file: File, text: str) -> File:
         """Replace the passages of a file without a job by those of a non-blank text, in one transaction.
@@ -120,7 +120,7 @@ class FileProcessor:
             return file
         if not file.size:
             raise invalid("the file is empty")
-        path = self._stores.blobs.path(file.id)
+        path = self._stores.blobs.path(file.blob_key)
         extraction = await self._extractor.extract(path, file.name, file.content_type, key)
         described = await _with_extraction(file, extraction)
         # Staging is outside of the transaction below, which would otherwise block other writers.
@@ -161,21 +161,21 @@ class FileProcessor:
         collections = await self._stores.passages.publish(done)
         self._updates.notify_after_commit(file.id)
         former = dict.fromkeys(old_id for _, old_id in replaced)
-        removed = [old_id for old_id in former if await self._remove_former(done, old_id)]
+        removed = [old for old_id in former if (old := await self._remove_former(done, old_id)) is not None]
         return _Published(done, collections, replaced, removed)
 
-    async def _remove_former(self, file: File, former_id: str) -> bool:
-        """Remove a replaced file, unless it has another owner or is in another collection."""
+    async def _remove_former(self, file: File, former_id: str) -> File | None:
+        """Remove a replaced file and return it; None if it has another owner or is in another collection."""
         former = await self._stores.files.find(former_id)
         if former is None or former.user_id != file.user_id:
-            return False
+            return None
         if await self._stores.files.collections_of(former_id):
-            return False
+            return None
         self._updates.notify_after_commit(former_id)
-        return await self._stores.files.remove(former_id)
+        return former if await self._stores.files.remove(former_id) else None
 
-    async def _remove_failed(self, file: File) -> Sequence[str]:
-        """Remove all but the newest failed version at the paths of a file; return the removed ids.
+    async def _remove_failed(self, file: File) -> Sequence[File]:
+        """Remove all but the newest failed version at the paths of a file; return the removed ones.
 
         Files of other owners and files that are also linked elsewhere are kept.
         """
@@ -191,25 +191,25 @@ class FileProcessor:
             held = set(await self._stores.files.collections_of(each.id))
             if held <= shared[each.id] & shared[newest.id] and await self._stores.files.remove(each.id):
                 self._updates.notify_after_commit(each.id)
-                removed.append(each.id)
+                removed.append(each)
         return removed
 
     async def _notify(self, published: "_Published") -> None:
         await self._updates.changed(published.file.id, published.collections)
         for collection_id, former_id in published.replaced:
             await self._updates.moved(former_id, [collection_id])
-        for former_id in published.removed:
-            await self._updates.removed(former_id, ())
+        for former in published.removed:
+            await self._updates.removed(former, ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """Result of a publication: `replaced` links as (collection id, file id), and `removed` file ids."""
+    """Result of a publication: `replaced` links as (collection id, file id), and `removed` files."""
 
     file: File
     collections: Sequence[str]
     replaced: Sequence[tuple[str, str]]
-    removed: Sequence[str]
+    removed: Sequence[File]
 
 
 def _extraction_of(text: str, rules: ChunkRules) -> ExtractionResult:

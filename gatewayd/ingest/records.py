@@ -33,6 +33,7 @@ class File:
     the client's identifier of the version, by default the digest. `text_hash` is the SHA-256 of the extracted
     text, None before the extraction. `data` is the client's own metadata. `error` is a sentence for the
     owner, set exactly when the status is failed. `blank_pages` is the number of pages or slides without text.
+    `blob` is the key of the bytes, "" if it is the id.
     """
 
     id: str
@@ -50,8 +51,24 @@ class File:
     pages: int | None = None
     blank_pages: int = 0
     data: Mapping[str, Any] = field(default_factory=dict)
+    blob: str = ""
     updated_at: int = 0
     created_at: int = 0
+
+    @property
+    def blob_key(self) -> str:
+        """The key under which the blob store has the bytes."""
+        return self.blob or self.id
+
+
+def make_blob_key(file_id: str, attempt: str) -> str:
+    """Return the key of the bytes that one attempt to store a file of this id writes."""
+    return f"{file_id}.{attempt}"
+
+
+def file_id_of(blob_key: str) -> str:
+    """Return the id of the file whose bytes a key may name; ids have no dot."""
+    return blob_key.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.interfaces import BlobStore, FileStore, JobStore, PassageStore, VectorIndex
-from gatewayd.ingest.records import ScopeKind, SearchScope
+from gatewayd.ingest.records import File, ScopeKind, SearchScope
 from gatewayd.transactions import Transactor, after_commit
 
 log = logging.getLogger(__name__)
@@ -43,11 +43,11 @@ class IndexUpdates:
         for collection_id in collections:
             await notify_index(self._index.refresh(SearchScope(ScopeKind.COLLECTION, collection_id), file_id))
 
-    async def removed(self, file_id: str, collections: Iterable[str]) -> None:
+    async def removed(self, file: File, collections: Iterable[str]) -> None:
         """Delete the bytes of a removed file and its vectors in the index."""
-        await self._blobs.remove([file_id])
-        await notify_index(self._index.forget(SearchScope(ScopeKind.FILE, file_id)))
-        await self.moved(file_id, collections)
+        await self._blobs.remove([file.blob_key])
+        await notify_index(self._index.forget(SearchScope(ScopeKind.FILE, file.id)))
+        await self.moved(file.id, collections)
 
     def notify_after_commit(self, file_id: str) -> None:
         """Wake the waiters of a file once the current transaction has committed."""
@@ -67,13 +67,14 @@ class FileRemoval:
         Not inside a transaction: a rollback cannot restore the bytes.
         """
         async with self._stores.transactor.transaction():
+            file = await self._stores.files.find(file_id)
             collections = await self._stores.files.collections_of(file_id)
             if unused and collections:
                 return False
-            if not await self._stores.files.remove(file_id):
+            if file is None or not await self._stores.files.remove(file_id):
                 return False
             self._updates.notify_after_commit(file_id)
-        await self._updates.removed(file_id, collections)
+        await self._updates.removed(file, collections)
         return True
 
 

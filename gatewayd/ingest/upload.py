@@ -3,14 +3,14 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.ingest.blobs import ReceivedBytes
-from gatewayd.ingest.records import File, FileStatus, IngestJob
+from gatewayd.ingest.records import File, FileStatus, IngestJob, make_blob_key
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.text import compose_nfc
 from gatewayd.transactions import after_commit
@@ -127,17 +127,24 @@ class UploadService:
         stream: AsyncIterator[bytes],
         on_add: Callable[[File], Awaitable[None]] | None,
     ) -> File:
-        received = await self._stores.blobs.receive(file_id, stream, self.rules.max_size)
+        # Clients may choose one id at once, on several nodes: only the row decides whose bytes the file has.
+        blob = "" if upload.id is None else make_blob_key(file_id, ids.new_id())
+        key = blob or file_id
+        received = await self._stores.blobs.receive(key, stream, self.rules.max_size)
         is_added = False
         try:
-            file = self._record(file_id, upload, name, received)
+            file = replace(self._record(file_id, upload, name, received), blob=blob)
             await self._add(file, upload, on_add)
             is_added = True
         finally:
             # A caller cancelled during the commit may have added the file nevertheless.
-            if not is_added and await self._stores.files.find(file_id) is None:
-                await self._stores.blobs.remove([file_id])
+            if not is_added and not await self._is_kept(file_id, key):
+                await self._stores.blobs.remove([key])
         return file
+
+    async def _is_kept(self, file_id: str, key: str) -> bool:
+        file = await self._stores.files.find(file_id)
+        return file is not None and file.blob_key == key
 
     def check_type(self, name: str) -> None:
         """Raise invalid_request when files with the extension of this name are not processed."""

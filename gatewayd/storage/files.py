@@ -116,6 +116,19 @@ class TortoiseFiles:
                 yield str(file_id)
             last = str(found[-1])
 
+    async def blob_keys(self) -> AsyncIterator[str]:
+        """Yield the keys of the bytes of all files, with one page in memory."""
+        last = ""
+        while True:
+            with translate_errors("list files"):
+                rows = FileRow.filter(id__gt=last).exclude(status=REMOVED).order_by("id").limit(PAGE_SIZE)
+                found: Sequence[Any] = await rows.values_list("id", "blob")
+            if not found:
+                return
+            for file_id, blob in found:
+                yield str(blob or file_id)
+            last = str(found[-1][0])
+
     async def collections_of(self, file_id: str) -> Sequence[str]:
         """Return the ids of the collections that contain a file, in the order of linking."""
         if not fits_columns(FileRow, id=file_id):
@@ -145,6 +158,7 @@ def columns_of(file: File) -> dict[str, Any]:
         "pages": file.pages,
         "blank_pages": file.blank_pages,
         "data": encode(file.data, "data"),
+        "blob": file.blob,
         "updated_at": file.updated_at,
         "created_at": file.created_at,
     }
@@ -173,6 +187,7 @@ def file_from(columns: Mapping[str, Any]) -> File:
         pages=columns["pages"],
         blank_pages=columns["blank_pages"],
         data=decode(columns["data"], f"the data of file {columns['id']}"),
+        blob=columns["blob"],
         updated_at=columns["updated_at"],
         created_at=columns["created_at"],
     )

@@ -21,6 +21,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.control.doctor import ControlDoctorRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.records import file_id_of
 from gatewayd.settings import Settings, definitions
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
@@ -149,7 +150,7 @@ def _stored_checks(
 
     async def lost() -> Findings:
         blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
-        return list(contents.check_lost(await _lost(TortoiseFiles().ids(), blobs)))
+        return list(contents.check_lost(await _lost(TortoiseFiles().blob_keys(), blobs)))
 
     async def audit() -> Findings:
         problems = (await keeper.verify({})).problems
@@ -158,18 +159,18 @@ def _stored_checks(
     return [damage, stored, lost, audit]
 
 
-async def _lost(file_ids: AsyncIterator[str], blobs: LocalBlobs) -> Sequence[str]:
+async def _lost(keys: AsyncIterator[str], blobs: LocalBlobs) -> Sequence[str]:
     """Return the first ids of files without bytes."""
     lost: list[str] = []
     batch: list[str] = []
 
     async def look() -> None:
         absent = await asyncio.to_thread(lambda: [each for each in batch if not blobs.path(each).exists()])
-        lost.extend(absent)
+        lost.extend(file_id_of(key) for key in absent)
         batch.clear()
 
-    async for file_id in file_ids:
-        batch.append(file_id)
+    async for key in keys:
+        batch.append(key)
         if len(batch) >= FILE_BATCH:
             await look()
         if len(lost) >= MAX_LOST_SHOWN:

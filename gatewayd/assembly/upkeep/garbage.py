@@ -5,10 +5,13 @@ from functools import partial
 
 from gatewayd.assembly.batches import FOLDER
 from gatewayd.assembly.services import GatewayServices
+from gatewayd.batches.interfaces import BatchFileStore
 from gatewayd.http.control.garbage import ControlGarbageRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.garbage import BlobHolder, GarbageCollector, RowFinder
+from gatewayd.ingest.garbage import BlobHolder, GarbageCollector
+from gatewayd.ingest.interfaces import FileStore
+from gatewayd.ingest.records import file_id_of
 from gatewayd.storage.batches import TortoiseBatchFiles
 
 
@@ -23,9 +26,14 @@ def make_garbage(services: GatewayServices) -> GarbageCollector:
         "expired responses": services.answering.responses.prune,
         "old replies of repeated requests": services.resumption.replies.prune,
     }
+    batch_files = TortoiseBatchFiles()
     holders = [
-        _holder(stores.blobs, stores.files),
-        _holder(LocalBlobs(services.settings.data_dir / FOLDER / "files"), TortoiseBatchFiles()),
+        BlobHolder(stores.blobs, stores.files.blob_keys, partial(_names_file, stores.files)),
+        BlobHolder(
+            LocalBlobs(services.settings.data_dir / FOLDER / "files"),
+            batch_files.ids,
+            partial(_names_batch_file, batch_files),
+        ),
     ]
     return GarbageCollector(holders, services.documents.spaces, expired, accounts.commits)
 
@@ -35,9 +43,10 @@ def control_garbage_rows(services: GatewayServices) -> Sequence[Route]:
     return ControlGarbageRoutes(make_garbage(services)).routes()
 
 
-def _holder(blobs: LocalBlobs, rows: RowFinder) -> BlobHolder:
-    return BlobHolder(blobs, rows.ids, partial(_exists, rows))
+async def _names_file(files: FileStore, key: str) -> bool:
+    file = await files.find(file_id_of(key))
+    return file is not None and file.blob_key == key
 
 
-async def _exists(rows: RowFinder, file_id: str) -> bool:
-    return await rows.find(file_id) is not None
+async def _names_batch_file(files: BatchFileStore, key: str) -> bool:
+    return await files.find(key) is not None

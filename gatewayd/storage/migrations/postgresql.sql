@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0024_blob_keys
 CREATE FUNCTION audit_base_grow() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -277,7 +277,8 @@ CREATE TABLE files (
     data jsonb NOT NULL,
     updated_at bigint NOT NULL,
     created_at bigint NOT NULL,
-    blank_pages bigint DEFAULT 0 NOT NULL
+    blank_pages bigint DEFAULT 0 NOT NULL,
+    blob character varying(128) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE files IS 'One document, without its bytes, text and passages.';
 CREATE TABLE group_external_ids (

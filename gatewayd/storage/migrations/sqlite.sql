@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0024_blob_keys
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -132,7 +132,7 @@ CREATE TABLE "files" (
     "data" TEXT NOT NULL,
     "updated_at" BIGINT NOT NULL,
     "created_at" BIGINT NOT NULL
-, "blank_pages" BIGINT NOT NULL DEFAULT 0);
+, "blank_pages" BIGINT NOT NULL DEFAULT 0, "blob" VARCHAR(128) NOT NULL DEFAULT '');
 CREATE TABLE "file_texts" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "staged" INT NOT NULL,

@@ -31,6 +31,7 @@ class FileRow(RowModel):
     pages = IntegerColumn(null=True)
     blank_pages = IntegerColumn(db_default=0)
     data = JsonColumn()
+    blob = NameColumn(max_length=128, db_default="")
     updated_at = IntegerColumn()
     created_at = IntegerColumn(db_index=True)
 

@@ -89,12 +89,12 @@ async def fill_sqlite(
     target: Path,
     *,
     progress: Progress,
-    on_snapshot: Callable[[frozenset[str]], None] = lambda ids: None,
+    on_snapshot: Callable[[frozenset[str]], None] = lambda keys: None,
 ) -> Mapping[str, TableSum]:
     """Copy a PostgreSQL database, which others may use, to a new file, and return the sums of its tables.
 
-    `on_snapshot` gets the ids of the uploaded files of the state that is copied. Raises conflict if there is
-    a file, and not_configured for a database that is only half filled.
+    `on_snapshot` gets the keys of the bytes of the uploaded files of the state that is copied. Raises
+    conflict if there is a file, and not_configured for a database that is only half filled.
     """
     part = _new_part(target)
     async with Database.open(location) as database:
@@ -106,7 +106,7 @@ async def fill_sqlite(
         await apply_migrations(database, names)
     async with open_tables(location) as tables:
         await tables.begin_snapshot()
-        on_snapshot(await tables.file_ids())
+        on_snapshot(await tables.blob_keys())
         with contextlib.closing(sqlite_files.connect(part, "rw")) as connection, _sqlite_errors():
             connection.execute("PRAGMA foreign_keys=OFF")
             connection.execute("PRAGMA synchronous=OFF")

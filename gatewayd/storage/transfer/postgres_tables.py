@@ -66,11 +66,13 @@ class PostgresTables:
         """End the transaction of `begin_snapshot`."""
         await self._connection.execute("COMMIT")
 
-    async def file_ids(self) -> frozenset[str]:
-        """Return the ids of all uploaded files."""
+    async def blob_keys(self) -> frozenset[str]:
+        """Return the keys of the bytes of all uploaded files."""
         if "files" not in self.columns:
             return frozenset()
-        return frozenset(row[0] for row in await self._connection.fetch("SELECT id FROM files"))
+        # An older schema has no keys.
+        key = "COALESCE(NULLIF(blob, ''), id)" if "blob" in self.columns["files"] else "id"
+        return frozenset(row[0] for row in await self._connection.fetch(f"SELECT {key} FROM files"))  # noqa: S608
 
     async def rows(self, table: str, columns: Sequence[str]) -> AsyncIterator[Sequence[Any]]:
         """Yield the rows of a table in a snapshot, of which only a few are in memory."""

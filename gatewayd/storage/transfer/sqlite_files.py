@@ -31,11 +31,14 @@ class SqliteSnapshot:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def file_ids(self) -> frozenset[str]:
-        """Return the ids of all uploaded files."""
+    def blob_keys(self) -> frozenset[str]:
+        """Return the keys of the bytes of all uploaded files."""
         if "files" not in tables(self._connection):
             return frozenset()
-        return frozenset(row[0] for row in self._connection.execute("SELECT id FROM files"))
+        # An older schema has no keys.
+        columns = {row[1] for row in self._connection.execute("PRAGMA table_info(files)")}
+        key = "COALESCE(NULLIF(blob, ''), id)" if "blob" in columns else "id"
+        return frozenset(row[0] for row in self._connection.execute(f"SELECT {key} FROM files"))  # noqa: S608
 
     def write(self, target: Path, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
         """Copy the state to a new file, in steps, and sync it to disk; it has no second file beside it."""

@@ -109,6 +109,8 @@ class MemoryFiles:
 
     async def add(self, file: File) -> None:
         async with self._library.transaction():
+            if file.id in self._library.tables.files:
+                raise GatewayError(ErrorKind.CONFLICT, "cannot add the file: its id is taken")
             self._library.tables.files[file.id] = file
 
     async def find(self, file_id: str) -> File | None:
@@ -159,6 +161,10 @@ class MemoryFiles:
     async def ids(self) -> AsyncIterator[str]:
         for file_id in sorted(self._library.tables.files):
             yield file_id
+
+    async def blob_keys(self) -> AsyncIterator[str]:
+        for file_id in sorted(self._library.tables.files):
+            yield self._library.tables.files[file_id].blob_key
 
     async def collections_of(self, file_id: str) -> Sequence[str]:
         return sorted(collection for collection, linked in self._library.tables.links if linked == file_id)

@@ -45,14 +45,15 @@ def add_user(path: Path, user_id: str) -> None:
     run(path, insert_of(path, "users"), row_of(path, "users", id=user_id, name=user_id, name_key=user_id))
 
 
-def add_file(place: GatewayPlace, file_id: str, data: bytes = b"bytes") -> Path:
+def add_file(place: GatewayPlace, file_id: str, data: bytes = b"bytes", *, blob: str = "") -> Path:
     """Store a file as the daemon does, its bytes first; return the path of these."""
-    path = place.data_dir / "files" / file_id[-2:] / file_id
+    key = blob or file_id
+    path = place.data_dir / "files" / key[-2:] / key
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     database = place.location.path
     assert database is not None
-    run(database, insert_of(database, "files"), row_of(database, "files", id=file_id))
+    run(database, insert_of(database, "files"), row_of(database, "files", id=file_id, blob=blob))
     return path
 
 

@@ -1,7 +1,9 @@
 """Backups that are made while the gateway is written to."""
 
+import contextlib
 import errno
 import os
+import sqlite3
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -207,9 +209,21 @@ def test_a_file_that_comes_and_goes_between_two_looks_is_not_missed(
 
 def test_bytes_that_were_lost_before_are_named(place: GatewayPlace, tmp_path: Path) -> None:
     add_file(place, "file-cc").unlink()
+    add_file(place, "chosen", blob="chosen.attempt")
     made = create_backup(place, "", silent)
     assert made.manifest.missing == ("file-cc",)
     verify(made, tmp_path)
+    assert (extracted(made, tmp_path / "out") / "state/files/pt/chosen.attempt").read_bytes() == b"bytes"
+
+
+def test_a_database_from_before_the_keys_has_the_ids_as_keys(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with contextlib.closing(sqlite3.connect(path)) as old:
+        old.execute("CREATE TABLE files (id TEXT)")
+        old.execute("INSERT INTO files VALUES ('file-cc')")
+        old.commit()
+    with sqlite_files.open_snapshot(path) as snapshot:
+        assert snapshot.blob_keys() == {"file-cc"}
 
 
 def test_more_lost_files_than_it_names_are_known_to_it(

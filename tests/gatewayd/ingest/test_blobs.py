@@ -103,6 +103,18 @@ async def test_a_disk_that_refuses_is_told(blobs: LocalBlobs, monkeypatch: pytes
     assert refused.value.kind is ErrorKind.UNAVAILABLE
 
 
+async def test_a_key_is_used_once(tmp_path: Path, blobs: LocalBlobs) -> None:
+    await blobs.receive(FILE_ID, stream(b"first"), 0)
+    with pytest.raises(GatewayError, match="cannot store the file: File exists") as refused:
+        await blobs.receive(FILE_ID, stream(b"second"), 0)
+    assert refused.value.kind is ErrorKind.UNAVAILABLE
+    (tmp_path / "files/incoming/other").write_bytes(b"of another attempt")
+    with pytest.raises(GatewayError, match="cannot store the file: File exists"):
+        await blobs.receive("other", stream(b"second"), 0)
+    assert blobs.path(FILE_ID).read_bytes() == b"first"
+    assert left(tmp_path) == [f"files/ef/{FILE_ID}", "files/incoming/other"]
+
+
 async def test_removing_what_is_not_there_is_fine(blobs: LocalBlobs) -> None:
     await blobs.receive(FILE_ID, stream(b"data"), 0)
     await blobs.remove([FILE_ID, "other"])

@@ -1,6 +1,7 @@
 """Storage of new files, and their names."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.ingest.records import File, FileStatus
-from gatewayd.ingest.upload import NewFile, UploadRules, clean_name, file_extension
+from gatewayd.ingest.upload import NewFile, UploadRules, UploadService, clean_name, file_extension
 from tests.fakes.documents.ingest_services import NOON, Ingest, ingesting, stream
 
 TEXT_DIGEST = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1"
@@ -158,7 +159,7 @@ async def test_an_id_that_was_chosen_is_kept_and_used_once(ingest: Ingest) -> No
     with pytest.raises(GatewayError) as taken:
         await ingest.intake.keep(upload(id="my-id_1"), stream(b"other"))
     assert (taken.value.kind, taken.value.param) == (ErrorKind.CONFLICT, "id")
-    assert ingest.blobs.path(file.id).read_bytes() == b"text"
+    assert ingest.blobs.path(file.blob_key).read_bytes() == b"text"
     for bad in ("", "a/b", "..", "x" * 65, "\u00e9"):
         with pytest.raises(GatewayError) as refused:
             await ingest.intake.keep(upload(id=bad), stream(b"text"))
@@ -179,7 +180,36 @@ async def test_two_at_once_do_not_share_an_id(ingest: Ingest) -> None:
         await ingest.intake.keep(upload(id="mine"), stream(b"other"))
     assert taken.value.kind is ErrorKind.CONFLICT
     go_on.set()
-    assert ingest.blobs.path((await first).id).read_bytes() == b"text"
+    assert ingest.blobs.path((await first).blob_key).read_bytes() == b"text"
+
+
+async def test_two_nodes_that_store_one_chosen_id_keep_the_bytes_of_the_row(ingest: Ingest) -> None:
+    nodes = [UploadService(ingest.stores, ingest.rules, ingest.queue.wake, ingest.clock) for _ in range(2)]
+    meeting = asyncio.Barrier(2)
+
+    async def send(node: UploadService, text: bytes) -> File | GatewayError:
+        async def body() -> AsyncIterator[bytes]:
+            yield text[:2]
+            await meeting.wait()
+            yield text[2:]
+
+        try:
+            return await node.keep(upload(id="mine"), body())
+        except GatewayError as error:
+            return error
+
+    async with asyncio.timeout(10):
+        ends = await asyncio.gather(send(nodes[0], b"of the first"), send(nodes[1], b"of the other"))
+    [kept] = [end for end in ends if isinstance(end, File)]
+    [lost] = [end for end in ends if isinstance(end, GatewayError)]
+    assert lost.kind is ErrorKind.CONFLICT
+    stored = await ingest.files_store.find("mine")
+    assert stored is not None
+    assert stored.digest == kept.digest
+    [path] = blobs_of(ingest)
+    assert path == ingest.blobs.path(stored.blob_key)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == stored.digest
+    assert stored.blob_key != stored.id
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.records import File, FileStatus, file_id_of
 from gatewayd.storage.collections import TortoiseCollections
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import PAGE_SIZE, TortoiseFiles
@@ -36,6 +36,7 @@ FULL = File(
     chunks=1,
     pages=3,
     blank_pages=2,
+    blob="f1.attempt",
     data={"author": ["x", None], "n": 1.5},
     updated_at=2,
     created_at=1,
@@ -161,6 +162,15 @@ async def test_all_ids_are_yielded_once(files: TortoiseFiles, database: Database
         for file_id in reversed(expected):
             await files.add(file(file_id))
     assert [file_id async for file_id in files.ids()] == expected
+    assert [key async for key in files.blob_keys()] == expected
+
+
+async def test_the_key_of_bytes_is_the_id_where_none_was_stored(files: TortoiseFiles) -> None:
+    for each in (file("old"), file("chosen", blob="chosen.attempt")):
+        await files.add(each)
+        assert await files.find(each.id) == each
+    assert [key async for key in files.blob_keys()] == ["chosen.attempt", "old"]
+    assert [file("old").blob_key, file_id_of("chosen.attempt"), file_id_of("old")] == ["old", "chosen", "old"]
 
 
 async def test_a_removed_file_takes_all_that_was_its_own(files: TortoiseFiles, database: Database) -> None:
