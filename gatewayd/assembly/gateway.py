@@ -139,7 +139,14 @@ async def open_services(
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     batches = await open_batches(
-        settings, stores, accounts.key_rules, requests, room, tasks, accounts.changes
+        settings,
+        stores,
+        accounts.key_rules,
+        requests,
+        room,
+        tasks,
+        accounts.changes,
+        documents.file_stores.batches,
     )
     services = GatewayServices(
         settings=settings,

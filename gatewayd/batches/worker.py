@@ -115,7 +115,7 @@ class BatchWorker:
             running = Counter(self._owners.values())
             batch = min(waiting, key=lambda each: (running[each.user_id], each.created_at, each.id))
             waiting.remove(batch)
-            if await asyncio.to_thread(self._files.path(batch.input_file_id).exists):
+            if await self._files.has_bytes(batch.input_file_id):
                 self._start(batch)
             elif self._clock() > batch.expires_at + LOST_SECONDS:
                 await self._end(batch, BatchStatus.EXPIRED)
@@ -136,23 +136,24 @@ class BatchWorker:
     async def _process(self, batch: Batch) -> None:
         """Bring a batch to its end; without database or disk it begins anew after a pause."""
         try:
-            await self._bring_to_end(batch)
+            async with self._files.local(batch.input_file_id) as source:
+                await self._bring_to_end(batch, source)
         except (GatewayError, OSError) as error:
             log.warning("batch waits: %s", full_message(error), extra={"batch": batch.id})
             await asyncio.sleep(PAUSE_SECONDS)
         self._crashes.pop(batch.id, None)
 
-    async def _bring_to_end(self, batch: Batch) -> None:
+    async def _bring_to_end(self, batch: Batch, source: Path) -> None:
         if self._crashes[batch.id] > MAX_CRASHES:
-            await self._give_up(batch)
+            await self._give_up(batch, source)
             return
         if batch.status is BatchStatus.VALIDATING:
-            checked = await self._checked(batch)
+            checked = await self._checked(batch, source)
             if checked is None:
                 return
             batch = checked
         progress = ProgressFile(self._folder / batch.id)
-        run = BatchRun(batch, self._files.path(batch.input_file_id), progress, self._services)
+        run = BatchRun(batch, source, progress, self._services)
         self._runs[batch.id] = run
         if batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None:
             run.stop()
@@ -163,7 +164,7 @@ class BatchWorker:
             await asyncio.to_thread(progress.close)
         await asyncio.to_thread(progress.remove)
 
-    async def _give_up(self, batch: Batch) -> None:
+    async def _give_up(self, batch: Batch, source: Path) -> None:
         """End a batch that failed repeatedly with its answers, or without them if that fails, too."""
         log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
         progress = ProgressFile(self._folder / batch.id)
@@ -171,7 +172,7 @@ class BatchWorker:
         if self._crashes[batch.id] > MAX_CRASHES + 1 or batch.status is BatchStatus.VALIDATING:
             await self._end(batch, BatchStatus.FAILED, errors=faults)
         else:
-            run = BatchRun(batch, self._files.path(batch.input_file_id), progress, self._services)
+            run = BatchRun(batch, source, progress, self._services)
             try:
                 await asyncio.to_thread(progress.open, batch.total)
                 await self._finish(run, BatchStatus.FAILED, errors=faults)
@@ -179,9 +180,9 @@ class BatchWorker:
                 await asyncio.to_thread(progress.close)
         await asyncio.to_thread(progress.remove)
 
-    async def _checked(self, batch: Batch) -> Batch | None:
+    async def _checked(self, batch: Batch, source: Path) -> Batch | None:
         """Return a batch whose input is valid; fail the batch and return None otherwise."""
-        check = await asyncio.to_thread(check_input, self._files.path(batch.input_file_id), batch)
+        check = await asyncio.to_thread(check_input, source, batch)
         if check.errors:
             await self._end(batch, BatchStatus.FAILED, errors=check.errors)
             return None
@@ -271,7 +272,7 @@ class BatchWorker:
                 yield record.result + b"\n"
         if not has_unfinished:
             return
-        for number, raw in enumerate(read_lines(self._files.path(batch.input_file_id)), 1):
+        for number, raw in enumerate(read_lines(run.source), 1):
             if not run.progress.is_done(number):
                 custom_id = parse_line(raw, batch).custom_id
                 yield render_unfinished(batch, custom_id, status, number) + b"\n"

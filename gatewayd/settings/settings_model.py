@@ -28,6 +28,7 @@ from gatewayd.settings.fields import (
     restart,
     setting,
 )
+from gatewayd.settings.file_store import FileStoreFields
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.model_prices import ModelPriceTable
@@ -69,6 +70,7 @@ class Settings(
     ListenerFields,
     ConnectionFields,
     DirectoryFields,
+    FileStoreFields,
     MetricsFields,
     PageFields,
     PluginFields,

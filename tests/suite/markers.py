@@ -55,6 +55,7 @@ PROCESSES = (
     "gatewayd/test_quickstart_manual.py",
     "gatewayd/test_workers.py",
     "gatewayd/upstream/directory/",
+    "gatewayd/upstream/objects/",
     "gatewayd/vectors/models/test_build.py",
     "gatewayd/vectors/models/test_reranker.py",
     "gatewayd/vectors/test_local.py",
