@@ -24,6 +24,7 @@ class PackageExtra(StrEnum):
     OTEL = "otel"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
+    REDIS = "redis"
     TOKENS = "tokens"
 
 
@@ -39,6 +40,7 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.OTEL: ("opentelemetry", "requests"),
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),
+    PackageExtra.REDIS: ("redis",),
     PackageExtra.TOKENS: ("quicktok",),
 }
 """The modules of an extra that the gateway imports; the extra is installed if all of them are."""

@@ -26,6 +26,7 @@ PROCESSES = (
     "gatewayctl/commands/",
     "gatewayctl/test_commands_live.py",
     "gatewayctl/test_streams.py",
+    "gatewayd/bus/",
     "gatewayd/builtin_model/test_child.py",
     "gatewayd/builtin_model/test_server.py",
     "gatewayd/builtin_model/test_source.py",
