@@ -18,6 +18,7 @@ from gatewayctl.commands import (
     files,
     groups,
     health,
+    imports,
     ingest,
     invitations,
     keys,
@@ -67,6 +68,7 @@ app.add_typer(tool_servers.noun, name="tool-server")
 app.add_typer(service.noun, name="service")
 app.add_typer(settings.noun, name="setting")
 app.add_typer(database.noun, name="database")
+app.add_typer(imports.noun, name="import")
 app.add_typer(logs.noun, name="log")
 app.add_typer(audit.noun, name="audit")
 app.add_typer(database.noun, name="db", hidden=True)

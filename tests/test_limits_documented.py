@@ -7,7 +7,7 @@ import pytest
 
 from gatewayd.descriptors import CONTROL_FILES_DIVISOR, MIN_CONTROL_FILES
 from gatewayd.http import server
-from gatewayd.http.connections import capacity, request_heads
+from gatewayd.http.connections import arrivals, capacity, request_heads
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.errors import CODE_STATUSES
 from gatewayd.http.public.health import HealthRoutes
@@ -65,6 +65,8 @@ def test_the_descriptors_of_embeddings_are_those_of_the_code() -> None:
 
 
 def test_the_fixed_times_are_those_of_the_code() -> None:
+    assert f"{arrivals.HEADER_SECONDS:g} seconds for the header of the PROXY protocol" in TEXT
+    assert f"{arrivals.HANDSHAKE_SECONDS:g} seconds for a handshake of TLS" in TEXT
     assert f"{request_heads.HEAD_SECONDS:g} seconds for the head of the first request" in TEXT
     assert f"{server.KEEP_ALIVE_SECONDS:g} seconds for the next request" in TEXT
     assert f"{sessions.ANONYMOUS_SECONDS:g} seconds for a websocket without a user" in TEXT

@@ -24,6 +24,14 @@ from gatewayctl.wire.users import (
 
 noun = Noun("Accounts: people and programs that may use the gateway.")
 
+
+def _storage(user: User) -> str | None:
+    if user.storage_bytes is None:
+        return None
+    left = "" if user.storage_left_bytes is None else f", {user.storage_left_bytes} left"
+    return f"{user.storage_bytes} bytes{left}"
+
+
 ROWS: View[User] = View(
     name=lambda user: user.email,
     columns={
@@ -44,6 +52,7 @@ DETAIL: View[User] = View(
         "SCIM NAME": lambda user: user.user_name,
         "EXTERNAL IDS": lambda user: by_name(user.external_ids),
         "SUBJECTS": lambda user: by_name(user.subjects),
+        "FILES": _storage,
         "CREATED": lambda user: user.created_at,
         "UPDATED": lambda user: user.updated_at,
     },

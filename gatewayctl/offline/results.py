@@ -87,6 +87,37 @@ class PlannedMigration(Reply):
     sql: list[str] = Field(default_factory=list)
 
 
+class ImportedKind(Reply):
+    """Numbers of records of one kind: `present` ones were here already and are unchanged."""
+
+    kind: str
+    found: int
+    imported: int
+    present: int
+    left_out: int
+
+
+class ImportRemark(Reply):
+    """A record that was left out or changed, with the reason; `count` such records have no `id`."""
+
+    kind: str
+    id: str
+    name: str
+    reason: str
+    count: int = 1
+
+
+class ImportReport(Reply):
+    """An import; with `dry_run` nothing was stored, and the numbers are those of a real one."""
+
+    source: str
+    dry_run: bool = False
+    has_changed: bool
+    kinds: list[ImportedKind]
+    left_out: list[ImportRemark]
+    changed: list[ImportRemark]
+
+
 class CopiedTable(Reply):
     """A table that was copied: its rows, and the sum of them, which both databases have."""
 

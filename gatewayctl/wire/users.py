@@ -13,7 +13,8 @@ class User(Reply):
     """An account.
 
     `user_name` is the name in SCIM; `external_ids` and `subjects` have the ids of the account at each
-    provider, by provider name.
+    provider, by provider name. `storage_bytes` are the bytes of their files and `storage_left_bytes` those
+    that their quotas leave, None without one; only where one account is shown.
     """
 
     id: str
@@ -29,6 +30,8 @@ class User(Reply):
     user_name: str | None = None
     external_ids: dict[str, str] = Field(default_factory=dict)
     subjects: dict[str, str] = Field(default_factory=dict)
+    storage_bytes: int | None = None
+    storage_left_bytes: int | None = None
 
 
 class UserList(Reply):

@@ -12,6 +12,8 @@ from gatewayd.accounts.key_rules import KeyRules
 from gatewayd.accounts.keys import KEY_PREFIX
 from gatewayd.accounts.records import Actor, CredentialKind, User
 from gatewayd.accounts.sessions import Sessions
+from gatewayd.cluster.freshness import ALWAYS_FRESH
+from gatewayd.cluster.interfaces import Freshness
 from gatewayd.errors import ErrorKind, GatewayError
 
 MAX_CREDENTIAL: Final = 4096
@@ -26,7 +28,8 @@ class Authenticator:
     """Authenticates credentials.
 
     Actors are cached by the SHA-256 of the whole credential; a published change of a user drops the actors of
-    that user. Switches, endpoint lists and expiry are checked on every call.
+    that user. Switches, endpoint lists and expiry are checked on every call. While other processes may have
+    changed the database unnoticed, the database is asked before a cached actor is used.
     """
 
     def __init__(
@@ -37,12 +40,14 @@ class Authenticator:
         sessions: Sessions,
         changes: AccountChangeNotifier,
         clock: ids.Clock = ids.now,
+        freshness: Freshness = ALWAYS_FRESH,
     ) -> None:
         self._users = users
         self._keys = keys
         self._rules = rules
         self._sessions = sessions
         self._clock = clock
+        self._freshness = freshness
         self._cache: OrderedDict[str, Actor] = OrderedDict()
         self._cached_of: dict[str, set[str]] = {}
         # Every change increments it: an actor is not cached if a change occurred while it was read.
@@ -57,12 +62,26 @@ class Authenticator:
 
         Raises unauthenticated if the credential is unknown, expired or revoked, or the account is
         deactivated; forbidden for a key if keys are off, the permission is missing, or the endpoint is not
-        allowed.
+        allowed; unavailable if the database must be asked and does not answer.
         """
         if not credential or len(credential) > MAX_CREDENTIAL:
             raise _unknown()
+        if not self._freshness.is_fresh():
+            await self._freshness.renew()
         digest = ids.digest(credential)
         actor = self._find_cached(digest) or await self._load(credential, digest)
+        return self._accept(actor, digest, method, path)
+
+    def find(self, credential: str, method: str, path: str) -> Actor | None:
+        """Return what `authenticate` returns if the actor is cached, else None; raises as it does."""
+        if len(credential) > MAX_CREDENTIAL or not self._freshness.is_fresh():
+            return None
+        digest = ids.digest(credential)
+        actor = self._find_cached(digest)
+        return None if actor is None else self._accept(actor, digest, method, path)
+
+    def _accept(self, actor: Actor, digest: str, method: str, path: str) -> Actor:
+        """Return an actor after the checks of every request."""
         now = self._clock()
         if actor.expires_at is not None and actor.expires_at <= now:
             self._forget(digest)

@@ -163,6 +163,10 @@ class Permissions:
         """Return the complete default tree, which applies to accounts with the role user."""
         return copy(self._defaults)
 
+    async def read_defaults(self) -> PermissionTree:
+        """Return the complete default tree as it is stored now, for a change of some of its leaves."""
+        return copy(self._combine(known_leaves((await self._values.load()).get(STORED_NAME, {}))))
+
     def initial(self) -> PermissionTree:
         """Return the default tree without stored values: built in, then configured."""
         return overlay(copy(BUILTIN_PERMISSIONS), self._configured)

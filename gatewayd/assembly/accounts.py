@@ -38,6 +38,9 @@ from gatewayd.accounts.signing_file import (
 )
 from gatewayd.accounts.users import Users
 from gatewayd.assembly.sign_in import make_directory
+from gatewayd.cluster.fresh_transactor import FreshTransactor
+from gatewayd.cluster.freshness import ALWAYS_FRESH
+from gatewayd.cluster.interfaces import Freshness
 from gatewayd.encryption import SecretKeys
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugin_host.settings import derive_secret
@@ -109,6 +112,9 @@ class AccountServices:
     authenticator: Authenticator
     contact: AdminContact
     commits: CallbackTransactor
+    fresh: FreshTransactor
+    """The same, for changes that read what is remembered."""
+
     changes: AccountChangeNotifier
 
 
@@ -131,7 +137,11 @@ def make_stores(reader: QueryReader, secret: SecretKeys) -> AccountStores:
 
 
 async def make_accounts(
-    settings: Settings, stores: AccountStores, database: Database, stack: AsyncExitStack
+    settings: Settings,
+    stores: AccountStores,
+    database: Database,
+    stack: AsyncExitStack,
+    freshness: Freshness = ALWAYS_FRESH,
 ) -> AccountServices:
     """Return the account services with their stored state loaded."""
     changes, commits = AccountChangeNotifier(), CallbackTransactor(database)
@@ -180,9 +190,12 @@ async def make_accounts(
         sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
         external=external,
         directory=make_directory(settings, external, guard, stack),
-        authenticator=Authenticator(stores.users, stores.keys, key_rules, sessions, changes),
+        authenticator=Authenticator(
+            stores.users, stores.keys, key_rules, sessions, changes, freshness=freshness
+        ),
         contact=AdminContact(users, runtime),
         commits=commits,
+        fresh=FreshTransactor(commits, freshness),
         changes=changes,
     )
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from gatewayd.accounts.change_notifier import AccountChange, AccountChangeNotifier
-from gatewayd.accounts.key_rules import KeyRules
+from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.assembly.accounts import AccountServices, AccountStores
 from gatewayd.assembly.runs import AnswerServices
 from gatewayd.batches.actors import CurrentBatchActors
 from gatewayd.batches.files import BatchFiles
 from gatewayd.batches.interfaces import RequestRunner
+from gatewayd.batches.passed import PassedBatches
+from gatewayd.batches.passed_choice import PassedChoice
+from gatewayd.batches.passed_run import PassedServices
 from gatewayd.batches.records import BatchDialect
 from gatewayd.batches.requests import BatchRequests
 from gatewayd.batches.run import LineServices
@@ -32,11 +34,13 @@ from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.ingest.interfaces import BlobStore
+from gatewayd.ingest.storage_room import StorageLimiter
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
 from gatewayd.pipeline.passthrough import RequestForwarder
 from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 from gatewayd.settings import Settings
 from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
@@ -57,6 +61,15 @@ class BatchServices:
     worker: BatchWorker
 
 
+@dataclass(frozen=True, slots=True)
+class PassingServices:
+    """What decides whether a provider runs a batch, and makes its requests."""
+
+    catalog: Catalog
+    filters: ChatFilters
+    reasoning: ReasoningKeeper
+
+
 def make_batch_requests(
     catalog: Catalog, pipeline: Pipeline, filters: ChatFilters, answering: AnswerServices
 ) -> RequestRunner:
@@ -74,19 +87,23 @@ def make_batch_requests(
 async def open_batches(
     settings: Settings,
     stores: AccountStores,
-    rules: KeyRules,
+    accounts: AccountServices,
     requests: RequestRunner,
     room: RunLimiter,
     tasks: TaskRegistry,
-    changes: AccountChangeNotifier,
+    passing: PassingServices,
+    quotas: StorageLimiter,
     blobs: BlobStore,
+    *,
+    is_node: bool = False,
 ) -> BatchServices:
-    """Return the services of batches; files that a killed daemon left without a row are deleted."""
+    """Return the services of batches; unless this is a node, files of a killed daemon without a row go."""
     folder = settings.data_dir / FOLDER
-    files = BatchFiles(TortoiseBatchFiles(), blobs)
-    await files.start()
-    changes.subscribe(partial(_on_change, files, tasks))
-    rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, rules)
+    files = BatchFiles(TortoiseBatchFiles(), blobs, quotas=quotas)
+    if not is_node:
+        await files.start()
+    accounts.changes.subscribe(partial(_on_change, files, tasks))
+    rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, accounts.key_rules)
     lines = LineServices(
         requests,
         actors,
@@ -95,8 +112,11 @@ async def open_batches(
         asyncio.Semaphore(settings.batch_parallel_requests),
         settings.batch_parallel_requests,
     )
-    worker = BatchWorker(rows, files, lines, tasks, folder / "progress")
-    return BatchServices(Batches(rows, files, worker, actors), worker)
+    choice = PassedChoice(passing.catalog, passing.filters, passing.reasoning)
+    services = PassedServices(choice, rows, actors)
+    passed = PassedBatches(services, passing.catalog, render_failure, folder / "passed")
+    worker = BatchWorker(rows, files, lines, tasks, folder / "progress", passed=passed)
+    return BatchServices(Batches(rows, files, worker, actors, passed=passed), worker)
 
 
 def _on_change(files: BatchFiles, tasks: TaskRegistry, change: AccountChange) -> None:

@@ -6,12 +6,14 @@ import os
 import shutil
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.embeddings import ConfiguredEmbedders, make_embedding, word_weight
 from gatewayd.assembly.file_store import FileStores, open_file_stores
 from gatewayd.assembly.indexes import open_index
+from gatewayd.assembly.upkeep.nodes import ClusterServices
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
 from gatewayd.ingest.chunker import ChunkRules
@@ -19,9 +21,11 @@ from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, Space
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import FileService
 from gatewayd.ingest.interfaces import BlobStore, Extractor, LexicalIndex, VectorIndex
+from gatewayd.ingest.job_leases import wait_for_leases
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
 from gatewayd.ingest.reindex import ReindexRunner
+from gatewayd.ingest.storage_room import StorageLimiter
 from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
 from gatewayd.ingest.upload import UploadRules, UploadService
 from gatewayd.knowledge.access import CollectionAccess
@@ -55,6 +59,9 @@ from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOptions
 
 READERS_FOLDER: Final = "readers"
+
+POLL_SECONDS: Final = 2.0
+"""Interval at which a node looks again at a file that somebody waits for: another node may process it."""
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +101,7 @@ class DocumentServices:
     members: CollectionMembers
     directories: DirectoryService
     sync: CollectionSync
+    removal: FileRemoval
     uploads: DocumentUploads
     scopes: ScopeResolver
     retrieval: RetrievalService
@@ -130,12 +138,18 @@ async def open_documents(
     settings: Settings,
     accounts: AccountServices,
     database: Database,
+    quotas: StorageLimiter,
+    cluster: ClusterServices,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
 ) -> DocumentServices:
-    """Return the services after removing unfinished uploads of an earlier run; `stack` closes them."""
+    """Return the services; `stack` closes them.
+
+    Unless this is a node, unfinished uploads of an earlier run are removed first.
+    """
     reader = await stack.enter_async_context(open_reader(database.location))
-    file_stores = await open_file_stores(settings)
+    node_id = "" if cluster.member is None else cluster.member.id
+    file_stores = await open_file_stores(settings, node_id)
     blobs = file_stores.documents
     sweeper = StaleSweeper()
     stores = DocumentStores(
@@ -148,7 +162,8 @@ async def open_documents(
     )
     # Nobody finds them, so the start does not wait for their removal.
     tasks.spawn("removal of stale passages", sweeper.run())
-    swept = await blobs.sweep(stores.files.blob_keys())
+    # What looks left over may be an upload that another node receives.
+    swept = 0 if node_id else await blobs.sweep(stores.files.blob_keys())
     if swept:
         log.info("removed what unfinished uploads left", extra={"files": swept})
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS_FOLDER, ignore_errors=True)
@@ -159,7 +174,9 @@ async def open_documents(
     )
     stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)
-    documents = _Builder(settings, accounts, stores, engines, tasks).build(extractor, file_stores)
+    documents = _Builder(settings, accounts, stores, engines, tasks, cluster).build(
+        extractor, quotas, file_stores
+    )
     # The first to be closed: what it works on uses all the others.
     stack.push_async_callback(documents.queue.close)
     return documents
@@ -175,7 +192,9 @@ class _Builder:
         stores: DocumentStores,
         engines: SearchEngines,
         tasks: TaskRegistry,
+        cluster: ClusterServices,
     ) -> None:
+        self._cluster = cluster
         self._settings = settings
         self._stores = stores
         self._engines = engines
@@ -191,19 +210,25 @@ class _Builder:
             passages=stores.passages,
             blobs=stores.blobs,
         )
-        self._updates = IndexUpdates(engines.index, stores.blobs, FileWatch())
+        watch = FileWatch() if cluster.member is None else FileWatch(POLL_SECONDS)
+        self._updates = IndexUpdates(engines.index, stores.blobs, watch)
 
-    def build(self, extractor: Extractor, file_stores: FileStores) -> DocumentServices:
+    def build(
+        self, extractor: Extractor, quotas: StorageLimiter, file_stores: FileStores
+    ) -> DocumentServices:
         """Return the services."""
         settings, stores, engines = self._settings, self._stores, self._engines
         spaces = EmbeddingSpaces(
             SpaceStores(stores.spaces, stores.passages, stores.files),
             SpaceModels(engines.embedding.configured, engines.embedding.open_space),
             self._updates,
+            None if self._cluster.member is None else partial(wait_for_leases, stores.jobs),
         )
         processor = FileProcessor(self._ingest, extractor, spaces, self._updates, chunk_rules(settings))
-        queue = IngestQueue(self._ingest, processor, self._tasks, queue_options(settings))
-        intake = UploadService(self._ingest, upload_rules(settings), queue.wake)
+        queue = IngestQueue(
+            self._ingest, processor, self._tasks, queue_options(settings), node=self._cluster.member
+        )
+        intake = UploadService(self._ingest, upload_rules(settings), queue.wake, quotas=quotas)
         holdings = self._holdings(FileService(self._ingest, intake, self._access, processor, self._updates))
         members = CollectionMembers(holdings)
         directories = DirectoryService(holdings, members)
@@ -220,13 +245,14 @@ class _Builder:
             members=members,
             directories=directories,
             sync=CollectionSync(holdings, members, directories),
+            removal=holdings.removal,
             uploads=DocumentUploads(holdings),
             scopes=scopes,
             retrieval=retrieval,
             search=search_options(settings),
             attachments=self._attachments(holdings, scopes, retrieval),
             checks=self._checks(holdings, spaces),
-            reindexing=ReindexRunner(spaces, stores.spaces, self._tasks),
+            reindexing=ReindexRunner(spaces, stores.spaces, self._tasks, self._cluster.duties),
             extractor=extractor,
             confinement=find_confinement(settings),
         )

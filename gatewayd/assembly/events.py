@@ -57,19 +57,25 @@ class LiveServices:
 
 
 async def open_live(
-    settings: Settings, accounts: AccountServices, tasks: TaskRegistry, stack: AsyncExitStack
+    settings: Settings,
+    accounts: AccountServices,
+    tasks: TaskRegistry,
+    stack: AsyncExitStack,
+    *,
+    is_node: bool = False,
 ) -> LiveServices:
-    """Return the services, and mark messages done that a killed daemon left unfinished."""
+    """Return the services. Unless this is a node, mark messages done that a killed daemon left unfinished."""
     rows, deferred = TortoiseMessages(), DeferredWrites(tasks)
     stores = ChatStores(TortoiseChats(), EditedMessages(rows, deferred), TortoiseMessageEvents(), rows)
     hub = Hub(MemoryBus(), event_limits(settings))
     stack.callback(hub.close)
     calls = EventCalls(hub, timeout=settings.websocket_event_caller_timeout)
     answers = RunMessageWriter(rows, stores.chats, accounts.commits)
-    await answers.end_running()
-    # No reader finds them, so the start does not wait for their removal.
-    unfinished = await stores.chats.list_unfinished()
-    tasks.spawn("removal of unfinished chats", stores.chats.purge(unfinished))
+    if not is_node:
+        await answers.end_running()
+        # No reader finds them, so the start does not wait for their removal.
+        unfinished = await stores.chats.list_unfinished()
+        tasks.spawn("removal of unfinished chats", stores.chats.purge(unfinished))
     tasks.spawn("keep-alive of event streams", hub.run())
     return LiveServices(
         stores=stores,

@@ -30,15 +30,18 @@ class FileStores:
     copies: BlobCopies | None = None
 
 
-def make_file_stores(settings: Settings) -> FileStores:
-    """Return the stores that the settings name; not_configured if their library is missing."""
+def make_file_stores(settings: Settings, node_id: str = "") -> FileStores:
+    """Return the stores that the settings name; not_configured if their library is missing.
+
+    A node has a folder of its own for what it receives in a shared directory.
+    """
     place = settings.file_store
     if place == DIRECTORY or place.startswith("/"):
         is_shared = place != DIRECTORY
         folder = Path(place) if is_shared else settings.data_dir
         return FileStores(
-            LocalBlobs(folder / DOCUMENTS_FOLDER, is_shared=is_shared),
-            LocalBlobs(folder / BATCHES_FOLDER, is_shared=is_shared),
+            LocalBlobs(folder / DOCUMENTS_FOLDER, node_id, is_shared=is_shared),
+            LocalBlobs(folder / BATCHES_FOLDER, node_id, is_shared=is_shared),
         )
     bucket = Bucket(
         BucketAddress(
@@ -58,9 +61,9 @@ def make_file_stores(settings: Settings) -> FileStores:
     )
 
 
-async def open_file_stores(settings: Settings) -> FileStores:
+async def open_file_stores(settings: Settings, node_id: str = "") -> FileStores:
     """Return the stores once they can be written; not_configured with the reason otherwise."""
-    stores = make_file_stores(settings)
+    stores = make_file_stores(settings, node_id)
     if stores.bucket is not None:
         await stores.bucket.check()
     elif settings.file_store != DIRECTORY:

@@ -16,8 +16,10 @@ from gatewayd.assembly.accounts import (
     make_stores,
     signing_keys,
 )
-from gatewayd.assembly.batches import make_batch_requests, open_batches
-from gatewayd.assembly.consumption.limits import open_limits
+from gatewayd.assembly.batches import PassingServices, make_batch_requests, open_batches
+from gatewayd.assembly.cluster.changes import watch_changes
+from gatewayd.assembly.cluster.services import open_changes
+from gatewayd.assembly.consumption.limits import make_quotas, open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import open_live
 from gatewayd.assembly.identity import make_identity
@@ -41,7 +43,15 @@ from gatewayd.assembly.scim import make_provisioning
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
 from gatewayd.assembly.tool_servers import make_servers
+from gatewayd.assembly.upkeep.age_limits import age_limits, make_age_limits
 from gatewayd.assembly.upkeep.audit import open_audit
+from gatewayd.assembly.upkeep.nodes import (
+    ClusterServices,
+    make_run_register,
+    new_node_id,
+    open_cluster,
+    start_reaper,
+)
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
@@ -53,13 +63,17 @@ from gatewayd.settings import Settings
 from gatewayd.storage.engine import lock, migrate
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.location import parse, refuse_network_file_system
+from gatewayd.storage.engine.location import location_of_node, parse, refuse_network_file_system
 from gatewayd.storage.engine.readers import open_ping, open_reader
 from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.transfer.renewal import renew_secrets
 from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import Transactor
 
 POLL_SECONDS: Final = 0.2
+
+MODELS_LOCK: Final = "model records"
+"""Name of the lock that serialises changes of model records across processes."""
 
 
 @dataclass(slots=True)
@@ -93,18 +107,21 @@ class Gateway:
 
 async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     """Open and build everything in order; `stack` closes it in reverse."""
-    database = await open_database(settings, stack)
+    node_id = new_node_id(settings)
+    database = await open_database(settings, stack, node_id)
     await renew_secrets(database, signing_keys(settings))
     forget_former(settings)
     usage = UsageRecorder(TortoiseUsage())
     # The last calls end when the tasks and sources are closed.
     stack.push_async_callback(usage.flush)
     tasks = TaskRegistry()
+    # The node leaves after the tasks have ended.
+    cluster = await open_cluster(settings, database, node_id, tasks, stack)
     sources = ConfiguredSources(await start_builtin(settings, tasks))
     stack.push_async_callback(tasks.close)
     # Closed before the tasks are: the built-in model ends in its own order.
     stack.push_async_callback(sources.close)
-    services = await open_services(settings, database, tasks, sources, usage, stack)
+    services = await open_services(settings, database, cluster, tasks, sources, usage, stack)
     edge = make_edge_services(services)
     streaming = make_streaming_routes(services, edge)
     return Gateway(services, make_public(services, edge, streaming), make_control(services), streaming)
@@ -113,20 +130,26 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
 async def open_services(
     settings: Settings,
     database: Database,
+    cluster: ClusterServices,
     tasks: TaskRegistry,
     sources: ConfiguredSources,
     usage: UsageRecorder,
     stack: AsyncExitStack,
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
+    node_id = "" if cluster.member is None else cluster.member.id
+    is_node = bool(node_id)
     reader = await stack.enter_async_context(open_reader(database.location))
     stores = make_stores(reader, signing_keys(settings))
-    accounts = await make_accounts(settings, stores, database, stack)
-    documents = await open_documents(settings, accounts, database, tasks, stack)
+    # Before anything of the database is remembered.
+    change_log = await open_changes(settings, database)
+    accounts = await make_accounts(settings, stores, database, stack, change_log.freshness)
+    quotas = make_quotas(accounts, stores)
+    documents = await open_documents(settings, accounts, database, quotas, cluster, tasks, stack)
     metering = make_metering(settings, usage, reader, tasks)
-    catalog = await open_catalog(settings, stores, tasks, metering.meter)
-    live = await open_live(settings, accounts, tasks, stack)
-    servers = make_servers(settings, tasks, stack)
+    catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
+    live = await open_live(settings, accounts, tasks, stack, is_node=is_node)
+    servers = make_servers(settings, tasks, stack, accounts.commits)
     identity = make_identity(settings, accounts, stores)
     parts = PluginDependencies(
         settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
@@ -135,32 +158,46 @@ async def open_services(
     pipeline = make_pipeline(catalog, documents, extensions)
     room = make_room(settings, database)
     answering = make_answer_services(
-        catalog, pipeline, live, extensions, tasks, room, documents.files, settings
+        catalog,
+        pipeline,
+        live,
+        extensions,
+        tasks,
+        room,
+        documents.files,
+        settings,
+        make_run_register(cluster, live.deferred, accounts.commits, tasks),
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
+    passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
     batches = await open_batches(
         settings,
         stores,
-        accounts.key_rules,
+        accounts,
         requests,
         room,
         tasks,
-        accounts.changes,
+        passing,
+        quotas,
         documents.file_stores.batches,
+        is_node=is_node,
     )
+    audit = await open_audit(settings, database, tasks)
     services = GatewayServices(
         settings=settings,
         tasks=tasks,
         database=database,
+        cluster=cluster,
         database_check=DatabaseCheck(database),
-        audit=await open_audit(settings, database, tasks),
-        health=await open_health(database, tasks, stack),
+        change_log=change_log,
+        audit=audit,
+        health=await open_health(database, cluster, tasks, stack),
         sources=sources,
         accounts=accounts,
         identity=identity,
         provisioning=make_provisioning(settings, accounts, reader, stores.identities),
         catalog=catalog,
-        providers=make_providers(settings, lambda: services.settings),
+        providers=make_providers(settings, lambda: services.settings, accounts.fresh),
         pipeline=pipeline,
         documents=documents,
         live=live,
@@ -170,18 +207,28 @@ async def open_services(
         batches=batches,
         room=room,
         metering=metering,
-        resumption=await open_resumption(settings, signing_keys(settings), tasks, room, accounts.changes),
-        limits=await open_limits(settings, catalog, live, tasks, stack),
+        resumption=await open_resumption(
+            settings, signing_keys(settings), tasks, room, accounts.changes, node_id
+        ),
+        limits=await open_limits(settings, catalog, live, quotas, tasks, stack),
+        age_limits=make_age_limits(settings, live, documents, audit, accounts.commits, tasks),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )
     await open_sources(services, stack)
+    watch_changes(services, stores)
+    start_reaper(cluster, tasks, [live.answers.end_unclaimed, services.resumption.streams.resume])
     return services
 
 
-async def open_health(database: Database, tasks: TaskRegistry, stack: AsyncExitStack) -> HealthMonitor:
+async def open_health(
+    database: Database, cluster: ClusterServices, tasks: TaskRegistry, stack: AsyncExitStack
+) -> HealthMonitor:
     """Return the monitor of the health, with a connection of its own to the database."""
     ping = await stack.enter_async_context(open_ping(database))
-    return HealthMonitor(ping, tasks, database.location.server)
+    member = cluster.member
+    return HealthMonitor(
+        ping, tasks, database.location.server, lambda: member is not None and member.is_draining
+    )
 
 
 def make_pipeline(catalog: Catalog, documents: DocumentServices, extensions: ExtensionServices) -> Pipeline:
@@ -238,23 +285,26 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.resumption.configure(settings)
     services.limits.configure(settings)
     services.audit.configure(settings)
+    services.age_limits.limits = age_limits(settings)
     services.metering.prices.configure(price_rules(settings))
     await services.extensions.registry.reload()
     services.identity.configure(settings)
     services.provisioning.configure(settings)
 
 
-async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
+async def open_database(settings: Settings, stack: AsyncExitStack, node_id: str = "") -> Database:
     """Lock the state, migrate a fresh database, refuse one of another version, and open it."""
     stack.enter_context(lock.lock_folder(settings.data_dir))
     lock.refuse_interrupted(settings.data_dir)
     location = parse(settings.database_location(), settings.database_pool_size)
+    if node_id:
+        location = location_of_node(location, node_id)
     if location.path is not None:
         refuse_network_file_system(location.path, _read(Path("/proc/self/mounts")))
         if _is_absent(location.path):
             await migrate.migrate(location)
     database = await stack.enter_async_context(Database.open(location))
-    await database.own()
+    await database.own(shared=settings.cluster)
     status = await migrate.read_status(database)
     if status.is_fresh:
         await migrate.migrate_open(database)
@@ -264,15 +314,17 @@ async def open_database(settings: Settings, stack: AsyncExitStack) -> Database:
 
 
 async def open_catalog(
-    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter
+    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter, commits: Transactor
 ) -> Catalog:
     """Return the catalogue with its records, without sources."""
-    catalog = make_catalog(settings, stores, tasks, meter)
+    catalog = make_catalog(settings, stores, tasks, meter, commits)
     await catalog.load()
     return catalog
 
 
-def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter) -> Catalog:
+def make_catalog(
+    settings: Settings, stores: AccountStores, tasks: TaskRegistry, meter: CallMeter, commits: Transactor
+) -> Catalog:
     """Return the catalogue without sources."""
     options = CatalogOptions(
         max_age=settings.models_cache_ttl,
@@ -281,7 +333,9 @@ def make_catalog(settings: Settings, stores: AccountStores, tasks: TaskRegistry,
         bypass_all=settings.bypass_model_access_control,
         bypass_admins=settings.bypass_admin_access_control,
     )
-    return Catalog(stores.models, tasks, options, meter=meter)
+    return Catalog(
+        stores.models, tasks, options, meter=meter, changing=partial(commits.exclusive, MODELS_LOCK)
+    )
 
 
 def _read(path: Path) -> str:

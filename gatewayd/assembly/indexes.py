@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extras import PackageExtra, install_hint, is_installed
 from gatewayd.ingest.interfaces import VectorIndex, VectorReader
 from gatewayd.ingest.records import EmbeddingSpace, SearchHit, SearchScope
@@ -25,11 +26,21 @@ log = logging.getLogger(__name__)
 async def open_index(
     settings: Settings, database: Database, vectors: VectorReader, tasks: TaskRegistry, stack: AsyncExitStack
 ) -> VectorIndex:
-    """Return pgvector where the database has it, else an index in this process."""
+    """Return pgvector where the database has it, else an index in this process.
+
+    Raises not_configured for a node without pgvector: an index in memory never hears of other nodes.
+    """
     if not database.location.is_sqlite:
         found = await open_pgvector(database, tasks)
         if found is not None:
             return found
+        if settings.cluster:
+            raise GatewayError(
+                ErrorKind.NOT_CONFIGURED,
+                "cannot use cluster: the PostgreSQL server lacks the extension vector (pgvector), with which "
+                "the nodes search",
+                param="cluster",
+            )
         log.warning("the database has no extension vector: vectors are searched in memory")
     if not is_installed(PackageExtra.GRAPH):
         log.info("searches compare every vector of a collection: %s", install_hint(PackageExtra.GRAPH))

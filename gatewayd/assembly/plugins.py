@@ -158,14 +158,14 @@ def make_extensions(parts: PluginDependencies) -> ExtensionServices:
     effects = ToolEffects(live.events, MediaFiles(parts.files).keep)
     models = TaskModels(catalog, filters, lambda: switches.task_model)
     rounds = settings.chat_response_max_tool_call_iterations
-    commits = parts.accounts.commits
-    plugins = PluginService(registry, store, commits, access)
+    commits, freshness = parts.accounts.fresh, parts.accounts.fresh.freshness
+    plugins = PluginService(registry, store, commits, access, freshness=freshness)
     checker = make_checker(settings, parts.accounts)
     return ExtensionServices(
         registry=registry,
         plugins=plugins,
         places=PluginPlaces(registry, isolation),
-        sync=FunctionSync(registry, store, commits, access),
+        sync=FunctionSync(registry, store, commits, access, freshness=freshness),
         installing=PluginInstaller(plugins, registry, checker),
         checker=checker,
         user_valves=UserValves(registry, values, access),

@@ -1,6 +1,8 @@
 """The providers that administrators manage, beside those of the settings."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from gatewayd.assembly.accounts import signing_keys
 from gatewayd.assembly.sources import managed_config
@@ -15,17 +17,28 @@ from gatewayd.catalog.providers.records import (
 from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.settings import Provider, Settings
 from gatewayd.storage.providers import TortoiseProviders
+from gatewayd.transactions import Transactor
 from gatewayd.upstream.sources.tester import SourceTester
 
+PROVIDERS_LOCK: Final = "providers"
+"""Name of the lock that serialises changes of providers across processes."""
 
-def make_providers(settings: Settings, in_force: Callable[[], Settings]) -> ManagedProviders:
+
+def make_providers(
+    settings: Settings, in_force: Callable[[], Settings], commits: Transactor
+) -> ManagedProviders:
     """Return the providers, to be loaded once `in_force` can be called, which has the settings in force."""
     tester = SourceTester(
         lambda provider: managed_config(provider, in_force()),
         lambda: in_force().aiohttp_client_timeout_model_list,
     )
     store = TortoiseProviders(signing_keys(settings))
-    providers = ManagedProviders(store, tester, persistent=settings.enable_persistent_config)
+    providers = ManagedProviders(
+        store,
+        tester,
+        persistent=settings.enable_persistent_config,
+        exclusive=partial(commits.exclusive, PROVIDERS_LOCK),
+    )
     providers.configure(configured_providers(settings))
     return providers
 

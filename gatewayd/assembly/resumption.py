@@ -67,13 +67,15 @@ async def open_resumption(
     tasks: TaskRegistry,
     limiter: StreamLimiter,
     changes: AccountChangeNotifier,
+    node_id: str = "",
 ) -> ResumptionServices:
-    """Return the services; streams of the former process are interrupted from now on."""
+    """Return the services; without a node, streams of the former process are interrupted from now on."""
     services = ResumptionServices(
-        ResumableStreams(TortoiseStreams(), tasks, limiter, stream_times(settings)),
+        ResumableStreams(TortoiseStreams(node_id), tasks, limiter, stream_times(settings)),
         IdempotentReplies(TortoiseReplies(secret), tasks, kept=settings.idempotency_retention),
     )
-    await services.streams.resume()
+    if not node_id:
+        await services.streams.resume()
     changes.subscribe(services.on_change)
     return services
 

@@ -58,6 +58,7 @@ from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.rows import check_complete
 from gatewayd.http.control.transactions import WriteTransactions
 from gatewayd.http.daemon_state import DaemonFacts
+from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.public.accounts.admin import AdminRoutes
 from gatewayd.http.public.accounts.auths import AuthRoutes
@@ -97,6 +98,7 @@ from gatewayd.http.socketio.sessions import PATH, SocketRoutes
 from gatewayd.http.web.policies import PageRules
 from gatewayd.http.web.routes import PageRoutes
 from gatewayd.pipeline.embeddings import EmbeddingService
+from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.functions.model_actions import ModelActions
 from gatewayd.pipeline.token_counts import TokenCounts
@@ -127,14 +129,16 @@ def make_public(
     rows = public_rows(services, streaming)
     if settings.env == "dev":
         rows = [*rows, *DocsRoutes(rows, title=settings.webui_name, version=__version__).routes()]
+    observation = services.monitoring.observation()
     return build_application(
         edge,
         rows,
         body_limit=settings.request_body_limit,
         rates=make_rates(settings),
         room=services.room,
-        observation=services.monitoring.observation(),
+        observation=observation,
         trail=services.audit.trail,
+        fast_rows=FastRows(edge, observation) if settings.fast_path else None,
     )
 
 
@@ -167,6 +171,7 @@ def make_edge_services(services: GatewayServices) -> EdgeServices:
     """Return the services that authenticate callers of the public application and revoke their access."""
     provisioning, shut_out = services.provisioning, AccessRevocation()
     services.accounts.changes.subscribe(shut_out.on_change)
+    services.change_log.running = shut_out.running
     door = ScimAuthenticator(
         provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
     )
@@ -279,8 +284,9 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
     filters, runtimes = services.extensions.filters, ModelRuntimes(services.catalog)
     embeddings, streams = EmbeddingService(services.catalog, filters), streaming.streams
     again = make_resumption_edges(settings, services.resumption, streams)
+    fast = FastChats(services.catalog, filters, services.pipeline.reasoning)
     chats = ChatRoutes(
-        services.answering.runs, body_limit=limit, streams=streams, repeatable=again.repeatable
+        services.answering.runs, body_limit=limit, streams=streams, repeatable=again.repeatable, fast=fast
     )
     conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
     inputs = InputFilters(services.catalog, filters)
@@ -392,7 +398,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
     viewers = ControlActors(users, accounts.key_rules, accounts.permissions)
     rows = [
         *control_setup.SetupRoutes(accounts.setup, writes).routes(),
-        *control_users.ControlUserRoutes(users, groups, writes).routes(),
+        *control_users.ControlUserRoutes(users, groups, writes, services.limits.quotas).routes(),
         *control_sessions.ControlSessionRoutes(accounts.sessions, users, groups, writes).routes(),
         *control_invitations.ControlInvitationRoutes(
             accounts.links.invitations,

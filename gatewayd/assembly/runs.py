@@ -8,6 +8,7 @@ from gatewayd.assembly.plugins import ExtensionServices
 from gatewayd.catalog.service import Catalog
 from gatewayd.dialects.responses.sealed import SEAL_USE
 from gatewayd.encryption import TextCipher
+from gatewayd.nodes.runs import LocalRuns, NodeRuns
 from gatewayd.pipeline.interfaces import RunLimiter
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive
@@ -48,6 +49,7 @@ def make_answer_services(
     room: RunLimiter,
     files: PictureSource,
     settings: Settings,
+    register: LocalRuns | NodeRuns,
 ) -> AnswerServices:
     """Return the services, with the options of the settings."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
@@ -68,13 +70,14 @@ def make_answer_services(
         tasks,
         live.deferred,
         room,
+        register,
         StoredPictures(files),
     )
     runs = RunService(desk, catalog, stores.chats, chats, after)
     runs.configure(run_options(settings))
     return AnswerServices(
         runs=runs,
-        stopping=TaskControl(tasks, chats),
+        stopping=TaskControl(tasks, chats, register),
         models=models,
         response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),
         responses=ResponseArchive(TortoiseResponses(), archive_bounds(settings)),

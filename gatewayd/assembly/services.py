@@ -6,6 +6,7 @@ from typing import Any
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.batches import BatchServices
+from gatewayd.assembly.cluster.services import ChangeServices
 from gatewayd.assembly.consumption.limits import LimitServices
 from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.events import LiveServices
@@ -19,11 +20,13 @@ from gatewayd.assembly.scim import ScimServices
 from gatewayd.assembly.sources import ConfiguredSources
 from gatewayd.assembly.tool_servers import ToolServerServices
 from gatewayd.assembly.upkeep.audit import AuditServices
+from gatewayd.assembly.upkeep.nodes import ClusterServices
 from gatewayd.catalog.providers.service import ManagedProviders
 from gatewayd.catalog.service import Catalog
 from gatewayd.http.connections.capacity import DescriptorBudget
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.pipeline import Pipeline
+from gatewayd.privacy.age_limits import AgeLimitKeeper
 from gatewayd.settings import Settings
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
@@ -37,6 +40,8 @@ class GatewayServices:
     settings: Settings
     tasks: TaskRegistry
     database: Database
+    cluster: ClusterServices
+    change_log: ChangeServices
     database_check: DatabaseCheck
     audit: AuditServices
     health: HealthMonitor
@@ -57,6 +62,7 @@ class GatewayServices:
     metering: MeteringServices
     resumption: ResumptionServices
     limits: LimitServices
+    age_limits: AgeLimitKeeper
     monitoring: MonitoringServices
 
     def configured(self) -> Mapping[str, Any]:

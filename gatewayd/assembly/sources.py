@@ -151,6 +151,7 @@ def _provider_config(provider: Provider, index: int, settings: Settings) -> Prov
         models=tuple(provider.models),
         model_list=ModelListUse(provider.model_list),
         denied_betas=tuple(provider.denied_betas),
+        passes_batches=provider.batches == "passed",
         index=index,
         connections=provider.connections,
         identity=identity_headers(settings),

@@ -2,12 +2,14 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from gatewayd.plugins.servers.config import read_connections
-from gatewayd.plugins.servers.service import KnownServers, ToolServers
+from gatewayd.plugins.servers.service import CHANGE_LOCK, KnownServers, ToolServers
 from gatewayd.settings import Settings
 from gatewayd.storage.tool_servers import TortoiseToolServers
 from gatewayd.tasks import TaskRegistry
+from gatewayd.transactions import Transactor
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from gatewayd.upstream.tools.servers import ServerTools, ToolServerOptions, make_tool_servers
 
@@ -20,7 +22,9 @@ class ToolServerServices:
     tools: ServerTools
 
 
-def make_servers(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack) -> ToolServerServices:
+def make_servers(
+    settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack, commits: Transactor
+) -> ToolServerServices:
     """Return the services. A server is contacted when a request names it."""
     store = TortoiseToolServers()
     configured = read_connections(settings.tool_server_connections.get_secret_value())
@@ -33,7 +37,9 @@ def make_servers(settings: Settings, tasks: TaskRegistry, stack: AsyncExitStack)
     )
     tools = make_tool_servers(known, tasks, options)
     stack.callback(tools.close)
-    return ToolServerServices(ToolServers(known, store, tools), tools)
+    return ToolServerServices(
+        ToolServers(known, store, tools, changing=partial(commits.exclusive, CHANGE_LOCK)), tools
+    )
 
 
 def identity_headers(settings: Settings) -> IdentityHeaders | None:

@@ -7,7 +7,7 @@ from gatewayd.audit.records import AuditQuery, AuditRow, ChainHead
 
 
 class AuditStore(Protocol):
-    """The rows of the chain. Only `prune` deletes rows, and nothing changes one."""
+    """The rows of the chain. Only `sweep` deletes rows, and nothing changes one."""
 
     async def append(self, make: Callable[[ChainHead], Sequence[AuditRow]]) -> Sequence[AuditRow]:
         """Store the rows that `make` returns for the last place of the chain, in one transaction.
@@ -25,22 +25,30 @@ class AuditStore(Protocol):
         ...
 
     async def find(self, query: AuditQuery) -> Sequence[AuditRow]:
-        """Return the selected rows in the order of the chain."""
+        """Return the selected rows after the base in the order of the chain."""
         ...
 
     def rows(self) -> AsyncIterator[AuditRow]:
-        """Yield all rows in the order of the chain."""
+        """Yield the rows after the base in the order of the chain."""
         ...
 
     async def last_before(self, at: int) -> ChainHead | None:
         """Return the place of the last of the first rows that are older than a time in epoch microseconds.
 
-        A row that a clock set back made old, after a row that is not old, does not count. None without one.
+        A row that a clock set back made old, after a row that is not old, does not count, nor does one up to
+        the base. None without one.
         """
         ...
 
-    async def prune(self, place: ChainHead) -> int:
-        """Delete the rows up to a place, which becomes the base; return how many were deleted."""
+    async def rebase(self, place: ChainHead) -> None:
+        """Make a place the base: the rows up to it no longer belong to the chain."""
+        ...
+
+    async def sweep(self) -> int:
+        """Delete the rows up to the base in several transactions; return how many were deleted.
+
+        Other writers are not blocked. What a killed process leaves, the next call deletes.
+        """
         ...
 
 

@@ -115,19 +115,31 @@ class AuditLogKeeper:
             log.error("the end of the audit log is missing: %s", detail)
             self._trail.record(AuditEntry("audit log shortened", GATEWAY_ACTOR, detail=detail))
 
-    async def prune(self) -> None:
-        """Delete the rows that are older than the retention; a row of the chain says so before."""
+    async def prune(self) -> int:
+        """Delete the rows that are older than the retention, and return how many were deleted.
+
+        A row of the chain says so before. The base moves at once; the rows up to it follow in several
+        transactions, also those that a killed daemon left.
+        """
+        place = await self._last_old()
+        if place is not None:
+            values = {"through": place.sequence, "head": place.hash}
+            ticket = self._trail.record(AuditEntry(PRUNE_ACTION, GATEWAY_ACTOR, after=values))
+            if ticket is not None:
+                await self._trail.wait(ticket)
+            await self._store.rebase(place)
+            await self._file.trim(place.sequence)
+        return await self._store.sweep()
+
+    async def count_old(self) -> int:
+        """Return how many rows the next `prune` removes from the chain."""
+        place = await self._last_old()
+        return 0 if place is None else place.sequence - (await self._store.base()).sequence
+
+    async def _last_old(self) -> ChainHead | None:
         if not self.retention.days:
-            return
-        place = await self._store.last_before(self._clock() - self.retention.days * DAY_US)
-        if place is None:
-            return
-        entry = AuditEntry(PRUNE_ACTION, GATEWAY_ACTOR, after={"through": place.sequence, "head": place.hash})
-        ticket = self._trail.record(entry)
-        if ticket is not None:
-            await self._trail.wait(ticket)
-        await self._store.prune(place)
-        await self._file.trim(place.sequence)
+            return None
+        return await self._store.last_before(self._clock() - self.retention.days * DAY_US)
 
     async def verify(self, further: Mapping[int, str]) -> ChainVerdict:
         """Return what is wrong with the chain, compared with all checkpoints and with `further` ones."""

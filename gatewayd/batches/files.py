@@ -13,6 +13,7 @@ from gatewayd.batches.room import FileRoom
 from gatewayd.errors import invalid, not_found
 from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.records import BlobContent
+from gatewayd.ingest.storage_room import StorageLimiter, StorageReservation, UnlimitedStorage
 
 INPUT_PURPOSE: Final = "batch"
 OUTPUT_PURPOSE: Final = "batch_output"
@@ -40,10 +41,26 @@ class FileWishes:
     life_seconds: int = MAX_LIFE_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class _BatchBytes:
+    """The bytes of a file, at most `limit` of them, 0 for no limit, and their room."""
+
+    stream: AsyncIterator[bytes]
+    limit: int
+    space: StorageReservation
+
+
 class BatchFiles:
     """Stores files with their bytes; a file is known only to its user."""
 
-    def __init__(self, rows: BatchFileStore, blobs: BlobStore, clock: ids.Clock = ids.now) -> None:
+    def __init__(
+        self,
+        rows: BatchFileStore,
+        blobs: BlobStore,
+        clock: ids.Clock = ids.now,
+        quotas: StorageLimiter | None = None,
+    ) -> None:
+        self._quotas = quotas or UnlimitedStorage()
         self._rows = rows
         self._room = FileRoom(rows, MAX_USER_FILES, MAX_USER_BYTES)
         self._blobs = blobs
@@ -76,28 +93,31 @@ class BatchFiles:
     ) -> BatchFile:
         """Store an upload; `wishes` is called when all bytes are there.
 
-        Raises invalid_request for another purpose than batch, too_large, and conflict if the user has too
-        many files, or too many bytes in them, those of uploads that run included.
+        Raises invalid_request for another purpose than batch, too_large above a limit or quota, and conflict
+        if the user has too many files, or too many bytes in them, those of uploads that run included.
         """
-        async with self._room.reserved(user_id) as room:
-            file = await self._store(
-                user_id, name, room.fill(stream), MAX_FILE_BYTES, lambda: _checked(wishes())
-            )
+        async with self._room.reserved(user_id) as room, self._quotas.reserved(user_id) as space:
+            bytes_ = _BatchBytes(space.fill(room.fill(stream)), MAX_FILE_BYTES, space)
+            file = await self._store(user_id, name, bytes_, lambda: _checked(wishes()))
             room.is_kept = True
         return file
 
-    async def check_room(self, user_id: str) -> None:
-        """Raise conflict if a user has too many files, or too many bytes in them."""
-        async with self._room.reserved(user_id):
+    async def check_room(self, user_id: str, size: int = 0) -> None:
+        """Raise conflict if a user has too many files or bytes, too_large if a quota has no room for more."""
+        async with self._room.reserved(user_id), self._quotas.reserved(user_id, size):
             return
 
     async def write(self, user_id: str, name: str, stream: AsyncIterator[bytes]) -> BatchFile:
-        """Store results of the gateway in place of those that a stopped attempt left under this name."""
+        """Store results of the gateway in place of those that a stopped attempt left under this name.
+
+        Results of calls that were made are stored also over a quota.
+        """
         former = await self._rows.named(user_id, OUTPUT_PURPOSE, name)
         if former:
             await self._rows.remove(former)
             await self._blobs.remove(former)
-        file = await self._store(user_id, name, stream, 0, lambda: FileWishes(OUTPUT_PURPOSE))
+        results = _BatchBytes(stream, 0, UnlimitedStorage())
+        file = await self._store(user_id, name, results, lambda: FileWishes(OUTPUT_PURPOSE))
         self._room.note(user_id, 1, file.size)
         return file
 
@@ -105,15 +125,14 @@ class BatchFiles:
         self,
         user_id: str,
         name: str,
-        stream: AsyncIterator[bytes],
-        limit: int,
+        content: "_BatchBytes",
         wishes: Callable[[], "FileWishes"],
     ) -> BatchFile:
         file_id = f"file-{ids.new_id().replace('-', '')}"
         self._receiving[file_id] = True
         is_stored = False
         try:
-            received = await self._blobs.receive(file_id, stream, limit)
+            received = await self._blobs.receive(file_id, content.stream, content.limit)
             wanted, now = wishes(), self._clock()
             file = BatchFile(
                 file_id,
@@ -124,7 +143,8 @@ class BatchFiles:
                 now,
                 now + wanted.life_seconds,
             )
-            await self._rows.add(file)
+            async with content.space.settled(file.size):
+                await self._rows.add(file)
             is_stored = True
         finally:
             try:

@@ -1,12 +1,13 @@
 """Interfaces of batches to storage, accounts and the pipeline."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.batches.records import Batch, BatchDialect, BatchFile, BatchStatus
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 
 ErrorRenderer = Callable[[GatewayError, BatchDialect], tuple[int, Body]]
 """Returns status and body of a failure in a protocol."""
@@ -45,6 +46,15 @@ class BatchStore(Protocol):
 
     async def change(self, batch_id: str, states: Collection[BatchStatus], **columns: Any) -> bool:
         """Change columns of a batch in one of these states; False if there is none."""
+        ...
+
+    async def store_usage(
+        self, batch_id: str, usage: Mapping[UsageKey, UsageSums], completed: int, failed: int
+    ) -> bool:
+        """Add to the stored usage and set the counts of an unfinished batch, both or none of it.
+
+        False, and nothing is stored, if there is no such batch.
+        """
         ...
 
     async def remove(self, batch_id: str) -> bool:

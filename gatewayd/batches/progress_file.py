@@ -54,9 +54,9 @@ class ProgressFile:
         """Whether a line has its answer."""
         return bool(self._done[number])
 
-    def append(self, record: FinishedLine) -> None:
-        """Store an answer; when this returns, it survives a power failure."""
-        data = b"%d %d %b\n" % (record.number, record.is_success, record.result)
+    def append(self, *records: FinishedLine) -> None:
+        """Store answers; when this returns, they survive a power failure."""
+        data = b"".join(b"%d %d %b\n" % (each.number, each.is_success, each.result) for each in records)
         with self._lock:
             if self._file == -1:
                 raise RuntimeError("cannot write to a progress file that is not open")
@@ -65,7 +65,8 @@ class ProgressFile:
                 rest = rest[os.write(self._file, rest) :]
             os.fsync(self._file)
             self.size += len(data)
-            self._count(record)
+            for record in records:
+                self._count(record)
 
     def records(self) -> Iterator[FinishedLine]:
         """Yield the records."""

@@ -57,6 +57,11 @@ class BatchRun:
         self._stopped = asyncio.Event()
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """The number of requests that succeeded, and that failed."""
+        return self.progress.completed, self.progress.failed
+
+    @property
     def is_stopped(self) -> bool:
         """Whether the batch is cancelled or late, so that no further line begins."""
         return self._stopped.is_set() or self._services.clock() >= self.batch.expires_at

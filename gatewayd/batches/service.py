@@ -9,6 +9,7 @@ from gatewayd.accounts.records import Actor, CredentialKind
 from gatewayd.batches.files import INPUT_PURPOSE, BatchFiles, FileWishes
 from gatewayd.batches.interfaces import BatchActors, BatchStore
 from gatewayd.batches.lines import ENDPOINTS, MESSAGES_ENDPOINT
+from gatewayd.batches.passed import PassedBatches
 from gatewayd.batches.records import Batch, BatchDialect, BatchFile, BatchStatus
 from gatewayd.batches.worker import BatchWorker
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found, shorten
@@ -37,7 +38,9 @@ class Batches:
         worker: BatchWorker,
         actors: BatchActors,
         clock: ids.Clock = ids.now,
+        passed: PassedBatches | None = None,
     ) -> None:
+        self._passed = passed
         self._store = store
         self.files = files
         self._worker = worker
@@ -48,8 +51,11 @@ class Batches:
     async def create(
         self, actor: Actor, input_file_id: str, endpoint: str, window: str, metadata: Any = None
     ) -> Batch:
-        """Create a batch of the OpenAI dialect; raises invalid_request, not_found for the file, and conflict
-        if the user has too many unfinished batches or files."""
+        """Create a batch of the OpenAI dialect.
+
+        Raises invalid_request, also for models of several providers if one of these runs batches itself;
+        not_found for the file; conflict if the user has too many unfinished batches or files.
+        """
         if endpoint not in ENDPOINTS:
             raise invalid(
                 f"cannot accept endpoint {shorten(endpoint)!r}: batches run {', '.join(ENDPOINTS)}",
@@ -64,6 +70,7 @@ class Batches:
         # The results are files, too.
         await self.files.check_room(actor.user_id)
         batch = self._new(actor, BatchDialect.OPENAI, endpoint, file, _metadata(metadata))
+        await self._check_models(batch, actor)
         return await self._add(batch)
 
     async def create_messages(self, actor: Actor, lines: AsyncIterator[bytes], total: int) -> Batch:
@@ -73,9 +80,9 @@ class Batches:
         file = await self.files.upload(actor.user_id, "requests.jsonl", lines, lambda: wishes)
         is_added = False
         try:
-            batch = await self._add(
-                self._new(actor, BatchDialect.ANTHROPIC, MESSAGES_ENDPOINT, file, {}, total)
-            )
+            batch = self._new(actor, BatchDialect.ANTHROPIC, MESSAGES_ENDPOINT, file, {}, total)
+            await self._check_models(batch, actor)
+            batch = await self._add(batch)
             is_added = True
         finally:
             if not is_added:
@@ -149,6 +156,11 @@ class Batches:
         """Delete expired files, and batches that ended long ago."""
         removed = await self.files.prune()
         return removed + await self._store.prune(self._clock() - RETENTION_SECONDS)
+
+    async def _check_models(self, batch: Batch, actor: Actor) -> None:
+        if self._passed is not None:
+            async with self.files.local(batch.input_file_id) as source:
+                await self._passed.check(batch, source, actor)
 
     async def _add(self, batch: Batch) -> Batch:
         self._adding[batch.user_id] += 1

@@ -1,7 +1,7 @@
 """Worker of batches: checks their input, runs their lines, and writes their results.
 
 A batch belongs to the daemon that has its input file. After a restart it goes on with the lines that have no
-answer yet.
+answer yet, or with the batch of the provider that it was passed to.
 """
 
 import asyncio
@@ -16,6 +16,9 @@ from gatewayd import ids
 from gatewayd.batches.files import BatchFiles
 from gatewayd.batches.interfaces import BatchStore
 from gatewayd.batches.lines import check_input, parse_line, read_lines, render_unfinished
+from gatewayd.batches.passed import PassedBatches
+from gatewayd.batches.passed_choice import MixedProvidersError
+from gatewayd.batches.passed_run import PassedRun, fault_of
 from gatewayd.batches.progress_file import ProgressFile, remove_others
 from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchStatus
 from gatewayd.batches.run import BatchRun, LineServices
@@ -26,6 +29,9 @@ log = logging.getLogger(__name__)
 
 MAX_RUNNING_BATCHES: Final = 32
 """Maximum number of batches that run side by side; the others wait."""
+
+MAX_BATCHES: Final = 1000
+"""The same with the batches that providers run, which only wait."""
 
 MAX_CRASHES: Final = 3
 """Number of unexpected failures after which a batch is given up."""
@@ -50,15 +56,18 @@ class BatchWorker:
         tasks: TaskRegistry,
         folder: Path,
         clock: ids.Clock = ids.now,
+        passed: PassedBatches | None = None,
     ) -> None:
         self._batches = batches
         self._files = files
         self._services = services
         self._tasks = tasks
         self._folder = folder
+        self._passed = passed
         self._clock = clock
-        self._runs: dict[str, BatchRun | None] = {}
+        self._runs: dict[str, BatchRun | PassedRun | None] = {}
         self._owners: dict[str, str] = {}
+        self._task_ids: set[str] = set()
         self._crashes: Counter[str] = Counter()
         self._wake = asyncio.Event()
 
@@ -78,11 +87,19 @@ class BatchWorker:
         run = self._runs.get(batch.id)
         if run is None:
             return batch
-        return replace(batch, completed=run.progress.completed, failed=run.progress.failed)
+        completed, failed = run.counts
+        return replace(batch, completed=completed, failed=failed)
 
     async def work(self) -> None:
-        """Start batches as they come, for ever."""
+        """Start batches as they come, for ever; a cancellation stops those that run."""
         await self.sweep()
+        try:
+            await self._work()
+        finally:
+            for task_id in list(self._task_ids):
+                await self._tasks.stop(task_id)
+
+    async def _work(self) -> None:
         while True:
             self._wake.clear()
             try:
@@ -101,6 +118,8 @@ class BatchWorker:
         try:
             kept = {batch.id for batch in await self._batches.unfinished()}
             await asyncio.to_thread(remove_others, self._folder, kept)
+            if self._passed is not None:
+                await asyncio.to_thread(self._passed.remove_others, kept)
         except (GatewayError, OSError) as error:
             log.warning("cannot delete the answers of former batches: %s", full_message(error))
 
@@ -111,7 +130,7 @@ class BatchWorker:
     async def start_waiting(self) -> None:
         """Start the batches that wait: first those of users with the fewest running ones."""
         waiting = [each for each in await self._batches.unfinished() if each.id not in self._runs]
-        while waiting and len(self._runs) < MAX_RUNNING_BATCHES:
+        while waiting and self._own_runs() < MAX_RUNNING_BATCHES and len(self._runs) < MAX_BATCHES:
             running = Counter(self._owners.values())
             batch = min(waiting, key=lambda each: (running[each.user_id], each.created_at, each.id))
             waiting.remove(batch)
@@ -120,18 +139,24 @@ class BatchWorker:
             elif self._clock() > batch.expires_at + LOST_SECONDS:
                 await self._end(batch, BatchStatus.EXPIRED)
 
+    def _own_runs(self) -> int:
+        """Return how many batches take part in the requests of the gateway."""
+        return sum(not isinstance(run, PassedRun) for run in self._runs.values())
+
     def _start(self, batch: Batch) -> None:
         self._runs[batch.id] = None
         self._owners[batch.id] = batch.user_id
         self._crashes[batch.id] += 1
 
         def end() -> None:
+            self._task_ids.discard(task_id)
             self._runs.pop(batch.id, None)
             self._owners.pop(batch.id, None)
             if not self._tasks.is_closing:
                 self.wake()
 
-        self._tasks.spawn(f"batch {batch.id}", self._process(batch), at_end=end)
+        task_id = self._tasks.spawn(f"batch {batch.id}", self._process(batch), at_end=end)
+        self._task_ids.add(task_id)
 
     async def _process(self, batch: Batch) -> None:
         """Bring a batch to its end; without database or disk it begins anew after a pause."""
@@ -153,20 +178,47 @@ class BatchWorker:
                 return
             batch = checked
         progress = ProgressFile(self._folder / batch.id)
-        run = BatchRun(batch, source, progress, self._services)
-        self._runs[batch.id] = run
-        if batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None:
+        if not await self._is_passed(batch, source, progress):
+            run = BatchRun(batch, source, progress, self._services)
+            self._enter(run)
+            try:
+                await self._run_lines(run)
+                await self._finish(run)
+            finally:
+                await asyncio.to_thread(progress.close)
+        await asyncio.to_thread(progress.remove)
+
+    def _enter(self, run: BatchRun | PassedRun) -> None:
+        self._runs[run.batch.id] = run
+        if run.batch.status is BatchStatus.CANCELLING or run.batch.cancelled_at is not None:
             run.stop()
+
+    async def _is_passed(self, batch: Batch, source: Path, progress: ProgressFile) -> bool:
+        """Bring a batch to its end at its provider; return False for one that the gateway runs."""
+        if self._passed is None:
+            return False
         try:
-            await self._run_lines(run)
-            await self._finish(run)
+            run = await self._passed.open(batch, source, progress)
+        except MixedProvidersError as error:
+            await self._end(batch, BatchStatus.FAILED, errors=[fault_of(error)])
+            return True
+        if run is None:
+            return False
+        self._enter(run)
+        try:
+            ended = await run.run()
+            if not ended.is_given_back:
+                faults = {"errors": ended.faults} if ended.faults else {}
+                await self._finish(run, ended.status, **faults)
         finally:
             await asyncio.to_thread(progress.close)
-        await asyncio.to_thread(progress.remove)
+        await asyncio.to_thread(self._passed.remove, batch.id)
+        return not ended.is_given_back
 
     async def _give_up(self, batch: Batch, source: Path) -> None:
         """End a batch that failed repeatedly with its answers, or without them if that fails, too."""
         log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
+        await self._abandon(batch, source)
         progress = ProgressFile(self._folder / batch.id)
         faults = [_fault("internal", "the batch cannot be run to its end")]
         if self._crashes[batch.id] > MAX_CRASHES + 1 or batch.status is BatchStatus.VALIDATING:
@@ -179,6 +231,16 @@ class BatchWorker:
             finally:
                 await asyncio.to_thread(progress.close)
         await asyncio.to_thread(progress.remove)
+
+    async def _abandon(self, batch: Batch, source: Path) -> None:
+        """End a batch at its provider."""
+        if self._passed is None:
+            return
+        progress = ProgressFile(self._folder / batch.id)
+        run = await self._passed.find(batch, source, progress)
+        if run is not None:
+            await run.abandon()
+        await asyncio.to_thread(self._passed.remove, batch.id)
 
     async def _checked(self, batch: Batch, source: Path) -> Batch | None:
         """Return a batch whose input is valid; fail the batch and return None otherwise."""
@@ -225,7 +287,9 @@ class BatchWorker:
                 # The user was deleted with all batches.
                 run.stop()
 
-    async def _finish(self, run: BatchRun, given: BatchStatus | None = None, **columns: object) -> None:
+    async def _finish(
+        self, run: BatchRun | PassedRun, given: BatchStatus | None = None, **columns: object
+    ) -> None:
         """Write the results of a batch and end it, with a given status, or as its lines ended."""
         batch = await self._found(run.batch.id)
         if batch is None:
@@ -259,7 +323,7 @@ class BatchWorker:
 
     def _results(
         self,
-        run: BatchRun,
+        run: BatchRun | PassedRun,
         batch: Batch,
         status: BatchStatus,
         wanted: set[bool],
@@ -281,7 +345,7 @@ class BatchWorker:
         await self._batches.change(batch.id, UNFINISHED, status=status, ended_at=self._clock(), **columns)
 
 
-def _status_of(run: BatchRun, batch: Batch) -> BatchStatus:
+def _status_of(run: BatchRun | PassedRun, batch: Batch) -> BatchStatus:
     if run.progress.completed + run.progress.failed == batch.total:
         return BatchStatus.COMPLETED
     is_cancelled = batch.status is BatchStatus.CANCELLING or batch.cancelled_at is not None

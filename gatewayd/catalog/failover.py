@@ -73,7 +73,7 @@ class Failover:
         if len(candidates) == 1:
             only = candidates[0]
             if call is not None:
-                _note(call, only.model, only.source.name)
+                note_attempt(call, only.model, only.source.name)
             return question(only.model, only.source)
         return self._ask_each(candidates, question, call)
 
@@ -102,7 +102,7 @@ class Failover:
         call: MeteredCall | None,
     ) -> Result:
         if call is not None:
-            _note(call, candidate.model, candidate.source.name)
+            note_attempt(call, candidate.model, candidate.source.name)
         try:
             return await question(candidate.model, candidate.source)
         except GatewayError as error:
@@ -116,7 +116,8 @@ class Failover:
         return sorted(candidates, key=lambda candidate: candidate.source.name in self._unreachable)
 
 
-def _note(call: MeteredCall, model: Model, source: str) -> None:
+def note_attempt(call: MeteredCall, model: Model, source: str) -> None:
+    """Tell a call which source is asked."""
     call.attempts += 1
     if call.source != source or call.upstream_model != model.upstream_id:
         foresee(call, model, source)

@@ -1,6 +1,6 @@
 """Interfaces of model sources, of the store of model records, and of viewers."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, Self, runtime_checkable
@@ -161,6 +161,49 @@ class ModelSource(Protocol):
 
     async def close(self) -> None:
         """Release connections and processes."""
+        ...
+
+
+class BegunCompletion(Protocol):
+    """A chat request that was sent at once, and the response to it."""
+
+    @property
+    def sent(self) -> tuple[str, Mapping[str, str], bytes]:
+        """URL, headers and body of the request."""
+        ...
+
+    @property
+    def response(self) -> "ClosableResponse":
+        """The response to the request."""
+        ...
+
+    def take(self) -> Completion | None:
+        """Return the answer once it has arrived, and release the response.
+
+        Returns None, or raises GatewayError, for an answer that `ModelSource.complete` has to read.
+        """
+        ...
+
+
+class ClosableResponse(Protocol):
+    """The response of a provider."""
+
+    def close(self) -> None:
+        """Close its connection at once unless it is complete; may be called again."""
+        ...
+
+
+@runtime_checkable
+class ImmediateSource(Protocol):
+    """A source that can send a request without a wait."""
+
+    def complete_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunCompletion | None:
+        """Send the request of `ModelSource.complete`; None if that needs a wait, and nothing was sent.
+
+        `arrived` is called once, when the answer can be taken.
+        """
         ...
 
 

@@ -1,7 +1,8 @@
 """Catalog of all models of all sources, and the only place that decides who may use a model."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -66,6 +67,7 @@ class Catalog:
         options: CatalogOptions,
         clock: ids.Clock = ids.now,
         meter: CallMeter | None = None,
+        changing: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         self._store = records
         self._tasks = tasks
@@ -80,13 +82,20 @@ class Catalog:
         self.meter = meter or CallMeter()
         """Meters the calls of the models; each caller of a source reports to it."""
 
-        self.changing = asyncio.Lock()
-        """Held from reading a record until its change is committed."""
+        self._lock = asyncio.Lock()
+        self.changing = changing or (lambda: self._lock)
+        """Returns the block around reading a record and committing its change."""
 
-    async def load(self) -> None:
-        """Load the model records; called once before the first use."""
-        self._records = {record.id: record for record in await self._store.list()}
-        self._principals = {key: principals_of(record.grants) for key, record in self._records.items()}
+    async def load(self, model_ids: Collection[str] | None = None) -> None:
+        """Read the model records: all before the first use, and those that another process has changed."""
+        if model_ids is None:
+            self._records = {record.id: record for record in await self._store.list()}
+            self._principals = {key: principals_of(record.grants) for key, record in self._records.items()}
+            self._invalidate()
+            return
+        for model_id in model_ids:
+            record = await self._store.find(model_id)
+            self._drop(model_id) if record is None else self._put(record)
 
     def use(self, sources: Sequence[ModelSource]) -> Sequence[ModelSource]:
         """Replace the sources and start fetching their lists; return the sources no longer used."""
@@ -158,6 +167,11 @@ class Catalog:
                 code="model_not_found",
             )
         return found
+
+    def find_candidates(self, model_id: str, viewer: Viewer) -> Sequence[Candidate[ModelSource]]:
+        """Return what `candidates` returns if that needs no wait and refuses nothing, else an empty list."""
+        found = self._current().get(model_id, ())
+        return found if found and self._may_use(viewer, found[0].model.id) else ()
 
     def alias_of(self, model_id: str) -> str:
         """Return the name of a model in the lists of clients that take names of Claude only."""
@@ -241,7 +255,7 @@ class Catalog:
 
     async def describe(self, record: ModelRecord, grants: Sequence[Grant] | None) -> ModelRecord:
         """Insert or replace a record; keep its owner, and without `grants` also its access list."""
-        async with self.changing:
+        async with self.changing():
             known = self.find_record(record.id) or record
             kept = known.grants if grants is None else tuple(grants)
             return await self.put_record(replace(record, id=known.id, user_id=known.user_id, grants=kept))
@@ -251,17 +265,19 @@ class Catalog:
 
         Raises not_found if neither a record nor a source has the model.
         """
-        async with self.changing:
+        # A source that has not answered yet is awaited here, outside of the transaction.
+        await self._models(refresh=False)
+        async with self.changing():
             return await self.regrant(model_id, grants, by=by)
 
     async def regrant(self, model_id: str, grants: Sequence[Grant], *, by: str) -> ModelRecord:
-        """Do the same as `grant` for a caller that already holds `changing`."""
+        """Do the same as `grant` for a caller that is inside `changing()`."""
         return await self.put_record(replace(await self._known(model_id, by), grants=tuple(grants)))
 
     async def name_family(self, model_id: str, family: str, *, by: str) -> ModelRecord:
         """Store the canonical id of a model, "" for none, in its record; create the record if there is none.
 
-        The caller holds `changing`. Raises not_found, and invalid_request for an id that `check_family`
+        The caller is inside `changing()`. Raises not_found, and invalid_request for an id that `check_family`
         refuses.
         """
         known = await self._known(model_id, by)
@@ -281,7 +297,7 @@ class Catalog:
 
     async def switch(self, model_id: str, *, active: bool) -> ModelRecord:
         """Enable or disable a recorded model for all users but administrators; not_found without a record."""
-        async with self.changing:
+        async with self.changing():
             known = self.find_record(model_id)
             if known is None:
                 raise not_found("model record", model_id)

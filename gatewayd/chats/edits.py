@@ -80,9 +80,9 @@ class EditedMessages:
         for message_id in message_ids:
             self._drop_writes(chat_id, message_id)
 
-    async def end_running(self, error: Mapping[str, Any]) -> int:
+    async def end_running(self, error: Mapping[str, Any], *, unclaimed: bool = False) -> int:
         """Make every message in the state RUNNING done with `error`."""
-        return await self._store.end_running(error)
+        return await self._store.end_running(error, unclaimed=unclaimed)
 
     def _drop_writes(self, chat_id: str, message_id: str) -> None:
         after_commit(lambda: self._deferred.drop((chat_id, message_id)))

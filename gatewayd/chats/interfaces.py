@@ -157,8 +157,11 @@ class MessageStore(Protocol):
         """Delete messages in one transaction; the parents of other messages stay as they are."""
         ...
 
-    async def end_running(self, error: Mapping[str, Any]) -> int:
-        """End every message in the state RUNNING with `error`, since its writer died; return the count."""
+    async def end_running(self, error: Mapping[str, Any], *, unclaimed: bool = False) -> int:
+        """End every message in the state RUNNING with `error`, since its writer died; return the count.
+
+        With `unclaimed` only those that no run of a node claims.
+        """
         ...
 
 

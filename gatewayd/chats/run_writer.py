@@ -100,6 +100,10 @@ class RunMessageWriter:
         """End every answer whose run died with the previous process; return the count. Called at start."""
         return await self._messages.end_running({"content": RESTARTED})
 
+    async def end_unclaimed(self) -> int:
+        """End every answer whose run died with its node; return the count."""
+        return await self._messages.end_running({"content": RESTARTED}, unclaimed=True)
+
     def _placeholder(self, message_id: str, parent_id: str | None, model: str) -> Message:
         return Message(
             id=message_id,

@@ -26,7 +26,7 @@ class ChatSharing:
         require_chat(actor, "share")
         chat = await self._chats.access.get_changeable(actor, chat_id)
         share_id = chat.share_id or ids.new_id()
-        document = _snapshot(await self._chats.record(chat_id), share_id)
+        document = snapshot_of(await self._chats.record(chat_id), share_id)
         await self._store.share(SharedChat(share_id, chat_id, chat.user_id, document, self._clock()))
         return await self._chats.record(chat_id)
 
@@ -40,7 +40,7 @@ class ChatSharing:
         return (await self._chats.access.shared(share_id)).document
 
 
-def _snapshot(record: Record, share_id: str) -> dict[str, Any]:
+def snapshot_of(record: Record, share_id: str) -> dict[str, Any]:
     """Return the record without the owner's private fields."""
     private: Record = {"folder_id": None, "pinned": False, "archived": False, "last_read_at": None}
     return {**record, **private, "id": share_id, "share_id": share_id, "meta": {}}

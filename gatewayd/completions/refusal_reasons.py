@@ -158,6 +158,16 @@ _NO_SUCH_MODEL: Final = re.compile(
     r"|\b(?:unknown|no such) model\b"
 )
 
+_LONG_QUOTA: Final = re.compile(r"per_?(?:day|week|month)", re.IGNORECASE)
+_SHORT_QUOTA: Final = re.compile(r"per_?(?:second|minute|hour)", re.IGNORECASE)
+"""Windows in names of quotas, such as GenerateRequestsPerDayPerProjectPerModel."""
+
+_NO_QUOTA: Final = re.compile(r"\bquota exceeded for metric: [^\n]{1,200}, limit: 0(?:,|$)", re.MULTILINE)
+"""A model that the plan does not contain; each line of the sentence names one quota."""
+
+_RETRY_IN: Final = re.compile(r"\bPlease retry in ([0-9.hms]{2,20}s)\b")
+"""How the sentence of Gemini repeats its delay, `2h3m4.5s`; a reply may have no other."""
+
 _WORD_FIELDS: Final = ("code", "type", "status", "reason", "__type")
 
 
@@ -168,9 +178,9 @@ def classify(answer: object, sentence: str, status: int = 0) -> RefusalReason | 
     stream. A too long request that only its sentence shows is found by `provider_errors`.
     """
     words = frozenset(_words(answer))
-    if "resource_exhausted" in words and _is_spent(answer):
-        return RefusalReason.NO_CREDIT
     text = sentence[:MAX_EXAMINED_SENTENCE].lower()
+    if "resource_exhausted" in words and _is_spent(answer, text):
+        return RefusalReason.NO_CREDIT
     found = next((reason for reason, codes in CODES.items() if not codes.isdisjoint(words)), None)
     if found is None or found in _UNSURE:
         said = _by_sentence(text, status)
@@ -231,19 +241,27 @@ def _words_of(error: Mapping[str, Any]) -> Iterator[str]:
             yield "429"
 
 
-def _is_spent(answer: object) -> bool:
-    """Return True if Gemini reports a quota that no short wait refills."""
-    details = [
-        as_mapping(item)
-        for error in errors_in(answer)
-        for item in as_sequence(error.get("details"))[:MAX_DETAILS]
-    ]
-    violations = [
-        as_mapping(violation)
-        for detail in details
-        for violation in as_sequence(detail.get("violations"))[:MAX_DETAILS]
-    ]
-    return bool(violations) and not any("retryDelay" in detail for detail in details)
+def _is_spent(answer: object, text: str) -> bool:
+    """Return True if Gemini reports a quota that no short wait refills: one of a day, or one of nothing.
+
+    Such a report has a short delay, too, after which a retry fails again. `text` is its sentence in lower
+    case, which tells the quota where a report has no details.
+    """
+    violations = list(_violations(answer))
+    names = [str(each.get(name, ""))[:200] for each in violations for name in ("quotaId", "quotaMetric")]
+    if any(_LONG_QUOTA.search(name) for name in names) or any(
+        each.get("quotaValue") == "0" for each in violations
+    ):
+        return True
+    if not violations:
+        return _LONG_QUOTA.search(text) is not None or _NO_QUOTA.search(text) is not None
+    return retry_delay_in(answer) is None and not any(_SHORT_QUOTA.search(name) for name in names)
+
+
+def _violations(answer: object) -> Iterator[Mapping[str, Any]]:
+    for error in errors_in(answer):
+        for detail in as_sequence(error.get("details"))[:MAX_DETAILS]:
+            yield from map(as_mapping, as_sequence(as_mapping(detail).get("violations"))[:MAX_DETAILS])
 
 
 def retry_delay_in(answer: object) -> str | None:
@@ -253,6 +271,10 @@ def retry_delay_in(answer: object) -> str | None:
             delay = as_mapping(item).get("retryDelay")
             if isinstance(delay, str):
                 return delay[:40]
+    for error in errors_in(answer):
+        sentence = error.get("message")
+        if isinstance(sentence, str) and (found := _RETRY_IN.search(sentence[:MAX_EXAMINED_SENTENCE])):
+            return found[1]
     return None
 
 

@@ -82,6 +82,17 @@ def check_count(inputs: Sequence[Any]) -> None:
         )
 
 
+def refuse_tokens(inputs: Sequence[Any]) -> None:
+    """Raise invalid_request for a list of token numbers: each model of a source has tokens of its own."""
+    if not all(isinstance(item, str) for item in inputs):
+        raise invalid(
+            "cannot embed input: this provider takes texts, no lists of tokens (in LangChain set"
+            " check_embedding_ctx_length to False)",
+            param="input",
+            code="unsupported_value",
+        )
+
+
 def _is_tokens(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(type(token) is int for token in value)
 

@@ -1,13 +1,21 @@
 """Cancellation of the running requests of an account that loses its access, or of a session that ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Set
+from typing import Protocol, TypeVar
 
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.errors import ErrorKind, GatewayError
 
 Result = TypeVar("Result")
+
+
+class Revocable(Protocol):
+    """A running request without a task."""
+
+    def revoke(self) -> None:
+        """End the request, whose account or session has lost its access."""
+        ...
 
 
 class AccessRevocation:
@@ -19,7 +27,7 @@ class AccessRevocation:
     """
 
     def __init__(self) -> None:
-        self._running: dict[str, dict[asyncio.Task[object], str | None]] = {}
+        self._running: dict[str, dict[asyncio.Task[object] | Revocable, str | None]] = {}
         self._revoked: set[asyncio.Task[object]] = set()
         self._count = 0
 
@@ -43,8 +51,7 @@ class AccessRevocation:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a request is served in a task")
-        own_tasks = self._running.setdefault(user_id, {})
-        own_tasks[task] = session_id
+        self.enter(user_id, task, session_id)
         try:
             return await work
         except asyncio.CancelledError:
@@ -55,12 +62,30 @@ class AccessRevocation:
                 "cannot go on: the session was ended, or the account was deactivated or removed",
             ) from None
         finally:
-            del own_tasks[task]
-            if not own_tasks:
-                del self._running[user_id]
+            self.leave(user_id, task)
             if task in self._revoked:
                 self._revoked.discard(task)
                 task.uncancel()
+
+    def running(self) -> Mapping[str, Set[str]]:
+        """Return the accounts with running requests, each with the sessions of these requests."""
+        return {
+            user_id: {session_id for session_id in tasks.values() if session_id is not None}
+            for user_id, tasks in self._running.items()
+        }
+
+    def enter(
+        self, user_id: str, running: "asyncio.Task[object] | Revocable", session_id: str | None
+    ) -> None:
+        """Register a running request; `leave` must follow."""
+        self._running.setdefault(user_id, {})[running] = session_id
+
+    def leave(self, user_id: str, running: "asyncio.Task[object] | Revocable") -> None:
+        """Remove a request that is over."""
+        own = self._running[user_id]
+        del own[running]
+        if not own:
+            del self._running[user_id]
 
     def on_change(self, change: AccountChange) -> None:
         """Cancel the requests of the changed account, or of every account, whose access or session the change
@@ -70,10 +95,14 @@ class AccessRevocation:
         self._count += 1
         found = self._running.values() if change.user_id is None else [self._running.get(change.user_id, {})]
         running = [(task, session_id) for tasks in found for task, session_id in tasks.items()]
-        for task, session_id in running:
-            if _is_ended(change, session_id) and task not in self._revoked:
-                self._revoked.add(task)
-                task.cancel()
+        for one, session_id in running:
+            if not _is_ended(change, session_id):
+                continue
+            if not isinstance(one, asyncio.Task):
+                one.revoke()
+            elif one not in self._revoked:
+                self._revoked.add(one)
+                one.cancel()
 
 
 def _is_ended(change: AccountChange, session_id: str | None) -> bool:

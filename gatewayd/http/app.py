@@ -7,8 +7,10 @@ from aiohttp import web
 from gatewayd.audit.trail import AuditTrail
 from gatewayd.http.audit import AUDIT_TRAIL
 from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, public_descriptor_limits
+from gatewayd.http.connections.fast_path import FAST_PATH
 from gatewayd.http.connections.minimum_rate import RATES, MinimumRates
 from gatewayd.http.connections.request_heads import defer_100_continue, send_100_continue
+from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeMiddleware
 from gatewayd.http.observation import RequestObservation
 from gatewayd.http.routes import Handler, Route, RouteAccess
@@ -27,11 +29,13 @@ def build_application(
     room: DescriptorBudget | None = None,
     observation: RequestObservation | None = None,
     trail: AuditTrail | None = None,
+    fast_rows: FastRows | None = None,
 ) -> web.Application:
     """Return an application that serves each row with and without a trailing slash, and HEAD beside GET.
 
     `rates` are the minimum rates of peers, `room` is the descriptor budget of the connections.
-    `observation` sees every request, `trail` takes the rows of the audit log.
+    `observation` sees every request, `trail` takes the rows of the audit log. `fast_rows`, which need an
+    observation, answer plain requests without a task.
     """
     around = [] if observation is None else [observation.middleware]
     app = web.Application(client_max_size=body_limit, middlewares=[*around, edge.middleware])
@@ -40,11 +44,15 @@ def build_application(
     app[DESCRIPTOR_BUDGET] = DescriptorBudget(public_descriptor_limits()) if room is None else room
     if trail is not None:
         app[AUDIT_TRAIL] = trail
+    if fast_rows is not None:
+        app[FAST_PATH] = fast_rows
     for row in rows:
         handler = edge.wrap(row)
         add_route(app, row, handler)
         if observation is not None:
             observation.add(handler, row.path, row.method)
+        if fast_rows is not None:
+            fast_rows.add(row, handler, path_variants(row.path))
     return app
 
 

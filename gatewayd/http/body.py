@@ -79,6 +79,13 @@ async def read_object(
     return await decode_object(data, limits)
 
 
+def read_at_once(data: bytes, limits: JsonLimits = json_decoder.SMALL_LIMITS) -> dict[str, Any] | None:
+    """Return what `read_object` returns for a light body, None for another one; raises as it does."""
+    if not json_decoder.is_light(data):
+        return None
+    return _object(json_decoder.decode_light(data, limits))
+
+
 async def decode_object(
     data: bytes | bytearray, limits: JsonLimits = json_decoder.SMALL_LIMITS
 ) -> dict[str, Any]:

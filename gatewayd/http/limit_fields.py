@@ -82,6 +82,7 @@ def shown_rule(rule: LimitRule) -> dict[str, Any]:
         "parallel": rule.parallel,
         "budgets": [format_budget(each) for each in rule.budgets],
         "warn_percent": rule.warn_percent,
+        "storage_bytes": rule.storage_bytes,
         "created_at": rule.created_at,
         "updated_at": rule.updated_at,
     }
@@ -99,7 +100,10 @@ def shown_state(state: LimitState) -> dict[str, Any]:
         ):
             if limit is not None:
                 uses.append(_use(name, str(used), str(max(0, limit - used))))
-    return {**shown_rule(rule), "uses": [*uses, *map(_budget_use, state.budgets)]}
+    uses += map(_budget_use, state.budgets)
+    if rule.storage_bytes is not None and state.stored is not None:
+        uses.append(_use("storage_bytes", str(state.stored), str(max(0, rule.storage_bytes - state.stored))))
+    return {**shown_rule(rule), "uses": uses}
 
 
 def _budget_use(state: BudgetState) -> dict[str, Any]:

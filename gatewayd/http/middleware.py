@@ -39,6 +39,7 @@ from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.routes import ANTHROPIC_VERSION, BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.trusted_headers import TrustedHeaders
+from gatewayd.metering.begun_call import BEGUN, BegunCall
 from gatewayd.scim.renderer import ROOT
 from gatewayd.tasks import TaskRegistry
 
@@ -86,6 +87,10 @@ class EdgeMiddleware(Protocol):
 
 class RequestAuthenticator(Protocol):
     """Authenticates requests; implemented by the account services."""
+
+    def find(self, credential: str, method: str, path: str) -> Actor | None:
+        """Return what `authenticate` returns if that needs no wait, else None; raises as it does."""
+        ...
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
         """Return the actor of a credential for a routed path; raises unauthenticated or forbidden."""
@@ -276,19 +281,12 @@ class PublicEdge:
         @web.middleware
         async def around(request: web.Request, handler: Handler) -> web.StreamResponse:
             started = time.perf_counter()
-            given = request.headers.get("X-Request-Id")
-            request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
-            request[REQUEST_ID] = request_id
-            if self._options.trusted_proxies or uses_unix_socket(request):
-                request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
-                if is_proxy(request, self._options.trusted_proxies):
-                    request[SITE] = forwarded_site(request)
-            if self._trusted_headers is not None:
-                request[FORGED_HEADERS] = self._trusted_headers.find_forged(request)
-            headers = request[REPLY_HEADERS] = standard_headers(request_id)
-            if hdrs.ORIGIN in request.headers:
-                headers.update(self._origins.headers(request))
-            reply = await self._reply(request, handler)
+            begun: BegunCall | None = getattr(request.protocol, "handed_over", None)
+            headers = self._open(request, None if begun is None else begun.request_id)
+            if begun is None:
+                reply = await self._reply(request, handler)
+            else:
+                reply = await self._go_on(request, handler, begun)
             if not reply.prepared:
                 headers["X-Process-Time"] = f"{time.perf_counter() - started:.6f}"
                 if not isinstance(reply, JsonReply):
@@ -296,6 +294,62 @@ class PublicEdge:
             return reply
 
         return around
+
+    def _open(self, request: web.Request, known_id: str | None = None) -> dict[str, str]:
+        """Store the facts of a request, and return the headers of its reply."""
+        given = known_id or request.headers.get("X-Request-Id")
+        request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
+        request[REQUEST_ID] = request_id
+        if self._options.trusted_proxies or uses_unix_socket(request):
+            request[CLIENT] = forwarded_for(request, self._options.trusted_proxies)
+            if is_proxy(request, self._options.trusted_proxies):
+                request[SITE] = forwarded_site(request)
+        if self._trusted_headers is not None:
+            request[FORGED_HEADERS] = self._trusted_headers.find_forged(request)
+        headers = request[REPLY_HEADERS] = standard_headers(request_id)
+        if hdrs.ORIGIN in request.headers:
+            headers.update(self._origins.headers(request))
+        return headers
+
+    async def _go_on(self, request: web.Request, handler: Handler, begun: BegunCall) -> web.StreamResponse:
+        """Answer a request whose call of a model the fast path has begun."""
+        request.protocol.handed_over = None  # type: ignore[attr-defined]
+        token = BEGUN.set(begun)
+        try:
+            return await self._reply(request, handler)
+        finally:
+            BEGUN.reset(token)
+            begun.abandon()
+
+    def admit(self, route: Route, request: web.Request) -> Actor | None:
+        """Return the actor of a request of the fast path, once it is counted; None if that needs a wait.
+
+        `request` has the path of an interruptible row of users. Raises the refusals of the general way, which
+        words them.
+        """
+        headers = self._open(request)
+        if route.dialect is RouteDialect.ANTHROPIC:
+            headers["request-id"] = request[REQUEST_ID]
+        hosts = request.headers.getall(hdrs.HOST, ())
+        credential = self._credential(request)
+        if len(hosts) != 1 or not is_host(hosts[0]) or credential is None:
+            return None
+        self._origins.check(request)
+        actor = self._authenticator.find(credential, request.method, request.path)
+        if actor is None:
+            return None
+        if self._trusted_headers is not None:
+            self._trusted_headers.check(request, actor)
+        check_access(route.access, actor)
+        check_media_type(request, route.takes)
+        request[ACTOR], request[CREDENTIAL] = actor, credential
+        self._admission.count(request, actor.user_id, route.use)
+        return actor
+
+    @property
+    def shut_out(self) -> AccessRevocation:
+        """The revocation of access, which ends running requests."""
+        return self._shut_out
 
     def _reply(self, request: web.Request, handler: Handler) -> Awaitable[web.StreamResponse]:
         if is_unsafe(request.raw_path.partition("?")[0]):

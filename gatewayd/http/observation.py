@@ -14,6 +14,7 @@ from aiohttp.typedefs import Middleware
 from gatewayd.http.context import ACTOR, REQUEST_ID, client_address
 from gatewayd.http.routes import Handler
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
+from gatewayd.metering.begun_call import BegunCall
 
 CLIENT_CLOSED_STATUS: Final = 499
 """Status of a request whose client did not wait for the answer."""
@@ -62,6 +63,11 @@ class RequestWatcher(Protocol):
         """Whether it wants any request."""
         ...
 
+    @property
+    def watches_begin(self) -> bool:
+        """Whether it wants to see requests when they begin, and not at their end alone."""
+        ...
+
     def begun(self, notes: RequestNotes, request: ObservedRequest) -> None:
         """Note the beginning of a request."""
         ...
@@ -69,6 +75,29 @@ class RequestWatcher(Protocol):
     def served(self, served: ServedRequest) -> None:
         """Note the end of a request."""
         ...
+
+
+ObservedRow = tuple[str, RequestTally]
+"""Path template and tally of a row."""
+
+
+class Observed:
+    """A request in flight; `began` is its beginning in seconds of `perf_counter`."""
+
+    __slots__ = ("began", "notes", "row", "watching")
+
+    def __init__(
+        self, row: ObservedRow, watching: tuple[RequestWatcher, ...], notes: RequestNotes | None
+    ) -> None:
+        self.began = time.perf_counter()
+        self.row = row
+        self.watching = watching
+        self.notes = notes
+
+    @property
+    def age(self) -> float:
+        """Seconds since its beginning."""
+        return time.perf_counter() - self.began
 
 
 class RequestObservation:
@@ -80,7 +109,7 @@ class RequestObservation:
     def __init__(self, tallies: RequestTallies, watchers: tuple[RequestWatcher, ...] = ()) -> None:
         self._tallies = tallies
         self._watchers = watchers
-        self._rows: dict[tuple[Any, str], tuple[str, RequestTally]] = {}
+        self._rows: dict[tuple[Any, str], ObservedRow] = {}
         self._unrouted = {
             method: (NO_ROUTE, tallies.tally(NO_ROUTE, method)) for method in (*METHODS, OTHER_METHOD)
         }
@@ -96,14 +125,12 @@ class RequestObservation:
 
         @web.middleware
         async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
-            began = time.perf_counter()
             row = self._rows.get((request.match_info.handler, request.method)) or self._row_of(request)
-            self._tallies.in_flight += 1
-            watching: tuple[RequestWatcher, ...] = ()
-            for watcher in self._watchers:
-                if watcher.is_on:
-                    watching = (*watching, watcher)
-            notes = begin(request, watching) if watching else None
+            observed = self.begin(request, row)
+            begun: BegunCall | None = getattr(request.protocol, "handed_over", None)
+            if begun is not None:
+                observed.began = begun.began
+            notes = observed.notes
             token = None if notes is None else CURRENT_NOTES.set(notes)
             status = CLIENT_CLOSED_STATUS
             reply: web.StreamResponse | None = None
@@ -112,19 +139,51 @@ class RequestObservation:
                 status = reply.status
                 return reply
             finally:
-                self._tallies.in_flight -= 1
-                seconds = time.perf_counter() - began
-                row[1].finished(status, seconds)
-                if notes is not None and token is not None:
+                if token is not None:
                     # All requests of a connection run in one context.
                     CURRENT_NOTES.reset(token)
-                    served = served_request(request, row[0], reply, status, seconds, notes)
-                    for watcher in watching:
-                        watcher.served(served)
+                self.end(observed, request, reply, status)
 
         return observe
 
-    def _row_of(self, request: web.Request) -> tuple[str, RequestTally]:
+    @property
+    def is_traced(self) -> bool:
+        """Whether a watcher wants to see requests when they begin."""
+        for watcher in self._watchers:  # noqa: SIM110 - a generator would cost more than the loop
+            if watcher.is_on and watcher.watches_begin:
+                return True
+        return False
+
+    def row_of(self, handler: Handler, method: str) -> ObservedRow:
+        """Return the row of a handler that was added."""
+        return self._rows[handler, method]
+
+    def begin(self, request: web.Request, row: ObservedRow) -> "Observed":
+        """Note the beginning of a request; `end` must follow, or `withdraw`."""
+        self._tallies.in_flight += 1
+        watching: tuple[RequestWatcher, ...] = ()
+        for watcher in self._watchers:
+            if watcher.is_on:
+                watching = (*watching, watcher)
+        return Observed(row, watching, begin(request, watching) if watching else None)
+
+    def end(
+        self, observed: "Observed", request: web.Request, reply: web.StreamResponse | None, status: int
+    ) -> None:
+        """Note the end of a request."""
+        self._tallies.in_flight -= 1
+        seconds = observed.age
+        observed.row[1].finished(status, seconds)
+        if observed.notes is not None:
+            served = served_request(request, observed.row[0], reply, status, seconds, observed.notes)
+            for watcher in observed.watching:
+                watcher.served(served)
+
+    def withdraw(self) -> None:
+        """Forget a request that begins anew."""
+        self._tallies.in_flight -= 1
+
+    def _row_of(self, request: web.Request) -> ObservedRow:
         return self._unrouted.get(request.method) or self._unrouted[OTHER_METHOD]
 
 

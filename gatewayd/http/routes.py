@@ -3,13 +3,16 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 from pydantic import BaseModel
 
+from gatewayd.accounts.records import Actor
 from gatewayd.http.connections.request_uses import RequestUse
+from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.schemas import Reply, declared_query, declared_reply
+from gatewayd.metering.begun_call import BegunCall
 
 JSON_BODY: Final = ("application/json",)
 FORM_BODY: Final = ("multipart/form-data",)
@@ -53,6 +56,30 @@ class RouteDialect(StrEnum):
     CONTROL = "control"
 
 
+class BegunAnswer(Protocol):
+    """A request that was sent to a provider without a wait."""
+
+    def take(self) -> JsonReply | None:
+        """Return the reply once the answer has arrived; None if the handler of the row has to give it."""
+        ...
+
+    def hand_over(self) -> BegunCall:
+        """Return what the handler of the row needs to go on with the request."""
+        ...
+
+    def cancel(self) -> None:
+        """End the request, whose client does not wait for the answer."""
+        ...
+
+
+FastHandler = Callable[[web.Request, bytes, Actor, Callable[[], None]], BegunAnswer | None]
+"""Begins a request with its body, for its actor, and returns at once.
+
+It returns None, and has sent nothing, for a request that needs a wait. It raises the refusals of the handler.
+The last argument is called once, when the answer can be taken.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One row of a route table.
@@ -66,7 +93,7 @@ class Route:
     also excludes their GET. `use` is the use of the request in the bounds of connections. `statuses` are
     those of a success; none where every request is refused. `asks` marks a POST that changes nothing, so that
     it is not audited. `reply` describes the reply of a success, and `query` each query parameter; their
-    defaults are the declarations of the handler.
+    defaults are the declarations of the handler. `begin` answers plain requests on the fast path.
     """
 
     method: str
@@ -89,6 +116,7 @@ class Route:
     statuses: tuple[int, ...] = (200,)
     asks: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
+    begin: FastHandler | None = None
 
     def __post_init__(self) -> None:
         if self.reply is None:

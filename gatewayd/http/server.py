@@ -5,18 +5,18 @@ import errno
 import grp
 import os
 import socket
-import ssl
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import web
 
 from gatewayd.errors import ErrorKind, GatewayError, system_reason
+from gatewayd.http.connections.arrivals import ArrivalRules, ArrivalServer
 from gatewayd.http.connections.drain import is_readable
 from gatewayd.http.connections.request_heads import ConnectionServer, ServerConnection, ServerRunner
-from gatewayd.http.tls import HANDSHAKE_SECONDS
+from gatewayd.tasks import TaskRegistry
 
 BACKLOG: Final = 4096
 KEEP_ALIVE_SECONDS: Final = 75.0
@@ -32,6 +32,8 @@ class HttpServer:
     def __init__(self, app: web.Application) -> None:
         # Sockets of the service manager, which keeps their queues.
         self._given: list[web.BaseSite] = []
+        self._arrivals: list[ArrivalServer] = []
+        self._tasks = TaskRegistry()
         options = {
             "access_log": None,
             "auto_decompress": False,
@@ -52,27 +54,31 @@ class HttpServer:
         """Prepare the application; must be called before the first listener."""
         await self._runner.setup()
 
-    async def listen_tcp(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
+    async def listen_tcp(self, host: str, port: int, rules: ArrivalRules | None = None) -> str:
         """Listen on an address and return it as `host:port`; not_configured when the address cannot be
         used."""
-        site = _Listener(self._runner, tls, host=host, port=port)
         try:
-            await site.start()
+            if rules is None:
+                await _Listener(self._runner, host=host, port=port).start()
+            else:
+                await self._receive(await _bind(host, port), rules)
         except OSError as error:
             raise _refused(f"{host}:{port}", error) from error
         return _format_address(self._runner.addresses[-1])
 
     async def listen_sockets(
-        self, sockets: Sequence[socket.socket], tls: ssl.SSLContext | None = None
+        self, sockets: Sequence[socket.socket], rules: ArrivalRules | None = None
     ) -> list[str]:
         """Listen on sockets that the service manager opened and return their addresses.
 
-        `tls` is not used on unix sockets.
+        `rules` are not for unix sockets.
         """
         for channel in sockets:
-            is_unix = channel.family is socket.AF_UNIX
-            site = _Listener(self._runner, None if is_unix else tls, sock=channel)
-            await site.start()
+            if rules is None or channel.family is socket.AF_UNIX:
+                site: web.BaseSite = _Listener(self._runner, sock=channel)
+                await site.start()
+            else:
+                site = await self._receive([channel], rules)
             self._given.append(site)
         return [_format_address(channel.getsockname()) for channel in sockets]
 
@@ -103,6 +109,8 @@ class HttpServer:
         server = self._runner.server
         if isinstance(server, ConnectionServer):
             server.drain()
+        for arrivals in self._arrivals:
+            arrivals.drain()
         for site in self._runner.sites:
             if site not in self._given:
                 await _accept_waiting(site)
@@ -116,7 +124,8 @@ class HttpServer:
         found = self._connections()
         for connection in found:
             connection.look()
-        return sum(connection.is_listening is listeners for connection in found)
+        arriving = sum(arrivals.look() for arrivals in self._arrivals)
+        return sum(connection.is_listening is listeners for connection in found) + (not listeners) * arriving
 
     @property
     def unanswered(self) -> int:
@@ -129,7 +138,19 @@ class HttpServer:
 
     async def close(self) -> None:
         """Cancel the running handlers and release the listeners and connections."""
+        await self._tasks.close()
         await self._runner.cleanup()
+
+    async def _receive(self, sockets: Sequence[socket.socket], rules: ArrivalRules) -> web.BaseSite:
+        """Listen on bound sockets whose connections bring more than HTTP; raises OSError."""
+        server = self._runner.server
+        if not isinstance(server, ConnectionServer):
+            raise RuntimeError("the server is not open")
+        arrivals = ArrivalServer(server, sockets, rules, self._tasks)
+        site = _ArrivalListener(self._runner, arrivals)
+        await site.start()
+        self._arrivals.append(arrivals)
+        return site
 
 
 async def _accept_waiting(site: web.BaseSite) -> None:
@@ -146,16 +167,55 @@ async def _accept_waiting(site: web.BaseSite) -> None:
                 break
 
 
-class _Listener(web.BaseSite):
-    """A listener whose handshakes have a time limit, which the sites of aiohttp cannot set.
+async def _bind(host: str, port: int) -> Sequence[socket.socket]:
+    """Return a socket for each address of a host; raises OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, _, _, _, address in dict.fromkeys(found):
+            channel = socket.socket(family, socket.SOCK_STREAM)
+            sockets.append(channel)
+            channel.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family is socket.AF_INET6:
+                channel.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            channel.bind(address)
+    except OSError:
+        for channel in sockets:
+            channel.close()
+        raise
+    return sockets
 
-    `place` are arguments of `create_server`: `host` and `port`, or `sock`.
-    """
+
+class _ArrivalListener(web.BaseSite):
+    """A listener of `ArrivalServer`."""
+
+    __slots__ = ("_arrivals",)
+
+    def __init__(self, runner: ServerRunner, arrivals: ArrivalServer) -> None:
+        super().__init__(runner, backlog=BACKLOG)
+        self._arrivals = arrivals
+
+    @property
+    def name(self) -> str:
+        """The addresses, for messages of aiohttp."""
+        return ", ".join(_format_address(channel.getsockname()) for channel in self._arrivals.sockets)
+
+    async def start(self) -> None:
+        """Listen; raises OSError."""
+        await super().start()
+        self._arrivals.start(self._backlog)
+        # aiohttp asks it for its sockets and closes it.
+        self._server = cast(asyncio.Server, self._arrivals)
+
+
+class _Listener(web.BaseSite):
+    """A listener of plain HTTP; `place` are arguments of `create_server`: `host` and `port`, or `sock`."""
 
     __slots__ = ("_place",)
 
-    def __init__(self, runner: ServerRunner, tls: ssl.SSLContext | None, **place: Any) -> None:
-        super().__init__(runner, backlog=BACKLOG, ssl_context=tls)
+    def __init__(self, runner: ServerRunner, **place: Any) -> None:
+        super().__init__(runner, backlog=BACKLOG)
         self._place = place
 
     @property
@@ -169,11 +229,7 @@ class _Listener(web.BaseSite):
         if self._runner.server is None:
             raise RuntimeError("the server is not open")
         self._server = await asyncio.get_running_loop().create_server(
-            self._runner.server,
-            ssl=self._ssl_context,
-            backlog=self._backlog,
-            ssl_handshake_timeout=None if self._ssl_context is None else HANDSHAKE_SECONDS,
-            **self._place,
+            self._runner.server, backlog=self._backlog, **self._place
         )
 
 

@@ -9,9 +9,6 @@ from gatewayd.errors import ErrorKind, GatewayError, system_reason
 
 log = logging.getLogger(__name__)
 
-HANDSHAKE_SECONDS: Final = 10.0
-"""Maximum time of a handshake; a connection has no request and no place before its end."""
-
 PROTOCOLS: Final = ("http/1.1",)
 """Protocols that clients may choose (RFC 7301, section 3.1)."""
 

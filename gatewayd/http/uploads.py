@@ -233,6 +233,11 @@ def check_form_body(request: web.Request, limit: int, overhead: int = 0) -> None
         raise too_large(f"the file: it is over the limit of {limit} bytes")
 
 
+def least_size(request: web.Request) -> int:
+    """Return how many bytes the file of a form has at least, by the declared length of the body."""
+    return max(0, (request.content_length or 0) - MAX_OVERHEAD_BYTES)
+
+
 @contextmanager
 def readable(what: str) -> Iterator[None]:
     """Turn the exceptions of the readers into a refusal that names the unreadable part."""

@@ -24,14 +24,15 @@ Result = TypeVar("Result")
 class LocalBlobs:
     """Stores the bytes of a key at `<last two characters of key>/<key>` under a folder.
 
-    An incomplete blob is at `incoming/<key>`. File names that clients send never become part of a path. A key
-    is used once: what is there is neither replaced nor deleted by another attempt to store it. Other daemons
-    may use a folder that `is_shared`.
+    An incomplete blob is at `incoming/<key>`, that of a node at `incoming/<node>/<key>`. File names that
+    clients send never become part of a path. A key is used once: what is there is neither replaced nor
+    deleted by another attempt to store it. Other daemons may use a folder that `is_shared`.
     """
 
-    def __init__(self, folder: Path, *, is_shared: bool = False) -> None:
+    def __init__(self, folder: Path, node_id: str = "", *, is_shared: bool = False) -> None:
         self._folder = folder
         self.is_shared = is_shared
+        self._incoming = folder / INCOMING / node_id
 
     def path(self, file_id: str) -> Path:
         """Return the path of the bytes of a file."""
@@ -44,7 +45,7 @@ class LocalBlobs:
         a key that is taken too. The partial file is deleted when this raises or is cancelled, or when the
         stream raises.
         """
-        sink = _Sink(self._folder / INCOMING / file_id, self.path(file_id))
+        sink = _Sink(self._incoming / file_id, self.path(file_id))
         is_complete = False
         try:
             await _in_thread(sink.open)
@@ -157,7 +158,8 @@ class LocalBlobs:
         return {path.name: path for folder in folders for path in _entries(folder)}
 
     def _unfinished(self) -> list[Path]:
-        return _entries(self._folder / INCOMING)
+        found = _entries(self._folder / INCOMING)
+        return [each for path in found for each in (_entries(path) if path.is_dir() else [path])]
 
 
 class _Sink:

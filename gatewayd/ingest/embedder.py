@@ -1,6 +1,7 @@
 """Embedding of passages in batches."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,11 +36,16 @@ class EmbeddingTarget:
 
 
 async def embed_missing(
-    passages: PassageStore, file_id: str, target: EmbeddingTarget, key: QueueKey
+    passages: PassageStore,
+    file_id: str,
+    target: EmbeddingTarget,
+    key: QueueKey,
+    step: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> AsyncIterator[int]:
     """Embed the passages of a file that lack a vector, staged ones if any are; yield the size of each batch.
 
-    A batch is stored before it is yielded: a later call continues after the last stored batch.
+    A batch is stored, inside of `step`, before it is yielded: a later call continues after the last stored
+    batch.
     """
     last: list[int] = []
     while rows := await passages.missing(file_id, target.space.name, BATCH_SIZE):
@@ -49,7 +55,8 @@ async def embed_missing(
             return
         last = numbers
         vectors = await target.embed([text for _, text in rows], EmbeddingPurpose.PASSAGE, key)
-        await passages.add_vectors(target.space.name, VectorBatch(file_id, pack_ids(numbers), vectors))
+        async with step():
+            await passages.add_vectors(target.space.name, VectorBatch(file_id, pack_ids(numbers), vectors))
         yield len(rows)
 
 

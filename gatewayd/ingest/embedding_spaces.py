@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -48,10 +48,18 @@ class ReindexState:
 class EmbeddingSpaces:
     """Manages the active space, which is searched, and the configured one, which new files enter as well.
 
-    Both are the same space until the configured model changes. `reindex` makes them the same again.
+    Both are the same space until the configured model changes. `reindex` makes them the same again. `settle`
+    waits for the files that other nodes are processing.
     """
 
-    def __init__(self, stores: SpaceStores, models: SpaceModels, updates: IndexUpdates) -> None:
+    def __init__(
+        self,
+        stores: SpaceStores,
+        models: SpaceModels,
+        updates: IndexUpdates,
+        settle: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._settle = settle
         self._stores = stores
         self._models = models
         self._updates = updates
@@ -165,6 +173,8 @@ class EmbeddingSpaces:
         await self._fill_all(target)
         # A file that is being processed may still put vectors into the former space.
         await self._no_ingest.wait()
+        if self._settle is not None:
+            await self._settle()
         for space in await self._stores.spaces.list():
             if space.name != target.space.name:
                 await self._stores.spaces.remove(space.name)

@@ -7,10 +7,12 @@ class FileWatch:
     """Wakes the waiters of a file.
 
     To miss no change, read `version`, then the file, then wait for a later version. Files without waiters
-    use no memory.
+    use no memory. With `seconds`, a waiter wakes after that time at the latest: another node may have changed
+    the file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float | None = None) -> None:
+        self._seconds = seconds
         self.is_over = False
         self._version = 0
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
@@ -43,7 +45,7 @@ class FileWatch:
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(file_id, set()).add(waiting)
         try:
-            await waiting
+            await asyncio.wait([waiting], timeout=self._seconds)
         finally:
             self._leave(file_id, waiting)
 

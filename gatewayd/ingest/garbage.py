@@ -7,11 +7,15 @@ from typing import Final, Protocol
 
 from gatewayd import ids
 from gatewayd.ingest.interfaces import BlobStore
+from gatewayd.nodes.duties import Duties, LocalDuties
 
 MIN_AGE_SECONDS: Final = 3600
 """Least age of what is collected: an upload writes, and its row follows its bytes, earlier than that."""
 
 DEFAULT_AGE_SECONDS: Final = 86_400
+
+DUTY: Final = "garbage"
+"""Name of the duty of nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,25 @@ class RehearsedTransactions(Protocol):
         ...
 
 
+class AgedRows(Protocol):
+    """What is over a limit of age, of one kind."""
+
+    @property
+    def count(self) -> Callable[[], Awaitable[int]]:
+        """Returns how many `prune` would delete."""
+        ...
+
+    @property
+    def prune(self) -> Callable[[], Awaitable[int]]:
+        """Deletes them and returns their number."""
+        ...
+
+
 class GarbageCollector:
-    """Finds and removes what nothing needs; `expired` removes the expired rows of each kind."""
+    """Finds and removes what nothing needs.
+
+    `expired` removes the expired rows of each kind, `aged` what is over a limit of age.
+    """
 
     def __init__(
         self,
@@ -62,7 +83,11 @@ class GarbageCollector:
         expired: Mapping[str, Callable[[], Awaitable[int]]],
         transactor: RehearsedTransactions,
         clock: ids.Clock | None = None,
+        aged: Mapping[str, AgedRows] | None = None,
+        duties: Duties | None = None,
     ) -> None:
+        self._aged = aged or {}
+        self._duties = duties or LocalDuties()
         self._holders = holders
         self._spaces = spaces
         self._expired = expired
@@ -78,13 +103,19 @@ class GarbageCollector:
         if rows:
             async with self._transactor.rehearsal():
                 found += await self._prune()
+            found += [GarbageCount(kind, await rows.count()) for kind, rows in self._aged.items()]
         return found
 
     async def collect(self, age: int = DEFAULT_AGE_SECONDS) -> Sequence[GarbageCount]:
         """Remove what is older than an age in seconds, and return what was removed.
 
         Each file is looked at again right before it is deleted: its age, and whether it has a row by now.
+        Raises conflict while another node collects.
         """
+        async with self._duties.alone(DUTY):
+            return await self._collect(age)
+
+    async def _collect(self, age: int) -> Sequence[GarbageCount]:
         before = self._clock() - max(age, MIN_AGE_SECONDS)
         removed: list[int] = []
         uploads: list[int] = []
@@ -95,7 +126,8 @@ class GarbageCollector:
             uploads += await holder.blobs.remove_abandoned(before)
         counts = [_sum("orphaned files", removed), _sum("abandoned uploads", uploads)]
         counts.append(GarbageCount("unused vectors", await self._spaces.remove_unused()))
-        return [*counts, *await self._prune()]
+        counts += await self._prune()
+        return [*counts, *[GarbageCount(kind, await rows.prune()) for kind, rows in self._aged.items()]]
 
     async def _blobs(self, before: int) -> tuple[list[int], list[int]]:
         orphans: list[int] = []

@@ -4,7 +4,7 @@ A change is committed when its method returns, or at the end of the enclosing `t
 Stores create no ids and no timestamps. `find` returns None when no row matches.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final, Protocol
@@ -84,7 +84,7 @@ class JobStore(Protocol):
     """The queue of files to process."""
 
     async def put(self, job: IngestJob) -> None:
-        """Insert the job of a file, or replace it."""
+        """Insert the job of a file, or replace it except for its fence."""
         ...
 
     async def find(self, file_id: str) -> IngestJob | None:
@@ -111,6 +111,17 @@ class JobStore(Protocol):
         """Extend a lease; False when `owner` no longer holds it."""
         ...
 
+    async def hold(self, job: IngestJob) -> bool:
+        """Lock a job for the caller's transaction; False when its owner or its fence is another one now."""
+        ...
+
+    async def list_abandoned(self) -> Sequence[IngestJob]:
+        """Return the leased jobs of dead nodes, and those whose lease is over, locked for the transaction.
+
+        Jobs that are locked already are left out. Only for PostgreSQL, whose clock decides.
+        """
+        ...
+
     async def release(self, owner: str) -> None:
         """Release all leases of an owner and uncount their attempts.
 
@@ -130,8 +141,8 @@ class JobStore(Protocol):
         """Return all jobs, or only the `leased` ones, oldest first."""
         ...
 
-    async def count(self) -> int:
-        """Return the number of jobs."""
+    async def count(self, *, leased: bool = False) -> int:
+        """Return the number of jobs, or of the `leased` ones."""
         ...
 
     async def next_due(self, now: int) -> int | None:
@@ -168,10 +179,12 @@ class PassageStore(VectorReader, Protocol):
     Staged passages of a file are invisible until `publish` replaces the published ones with them.
     """
 
-    async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
+    async def stage(
+        self, file_id: str, extraction: ExtractionResult, check: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Stage a text and its chunks for a file, replacing earlier staged ones; conflict without the file.
 
-        A call that fails or is cancelled stages nothing.
+        A call that fails or is cancelled stages nothing. On PostgreSQL `check` runs first in the transaction.
         """
         ...
 

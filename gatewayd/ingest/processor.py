@@ -5,6 +5,7 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from gatewayd import ids
@@ -13,6 +14,7 @@ from gatewayd.ingest.chunker import ChunkRules, split_text
 from gatewayd.ingest.embedder import EmbeddingTarget, add_embedded, embed_missing, embed_texts
 from gatewayd.ingest.embedding_spaces import EmbeddingSpaces
 from gatewayd.ingest.interfaces import Extractor
+from gatewayd.ingest.job_leases import ProcessingLease, leased_step
 from gatewayd.ingest.records import ExtractionResult, File, FileStatus, TextPart
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.ingest.updates import IndexUpdates, IngestStores
@@ -42,33 +44,37 @@ class FileProcessor:
         self._rules = rules
         self._clock = clock
 
-    async def process(self, file_id: str, size: SizeClass) -> bool:
+    async def process(self, file_id: str, size: SizeClass, lease: ProcessingLease | None = None) -> bool:
         """Do the remaining steps for a file that has a job; nothing when the file is removed.
 
         Returns False when the text is extracted but has too many passages for the size class: the next call,
         with a larger class, does the rest. Each step is stored, so the call after a cancelled or killed one
-        continues from there. Raises the GatewayErrors of Extractor and Embedder.
+        continues from there. Raises the GatewayErrors of Extractor and Embedder, and the conflict of a lost
+        lease; each step that writes checks the lease in its transaction.
         """
         file = await self._stores.files.find(file_id)
         if file is None:
             return True
         key = QueueKey(file.user_id, size)
-        described = await self._ensure_staged(file, key)
+        described = await self._ensure_staged(file, key, lease)
         # The record of a completed file does not describe its staged text: the file keeps its class.
         if file.status is FileStatus.PENDING and size_class_of(file.size, described.chunks) > size:
             return False
         with self._spaces.pause_reindex():
-            await self._embed(described, key)
-            await self._publish(described)
+            await self._embed(described, key, lease)
+            await self._publish(described, lease)
         return True
 
-    async def fail(self, file_id: str, sentence: str) -> None:
+    async def fail(self, file_id: str, sentence: str, lease: ProcessingLease | None = None) -> None:
         """Remove the job of a file and mark it failed; a completed file stays completed.
 
-        Of several failed versions with the same path only the newest is kept.
+        Of several failed versions with the same path only the newest is kept. Raises the conflict of a lost
+        lease.
         """
         removed: Sequence[File] = ()
         async with self._stores.transactor.transaction():
+            if lease is not None:
+                await lease.check()
             file = await self._stores.files.find(file_id)
             if file is None:
                 return
@@ -112,7 +118,7 @@ class FileProcessor:
         await self._notify(published)
         return published.file
 
-    async def _ensure_staged(self, file: File, key: QueueKey) -> File:
+    async def _ensure_staged(self, file: File, key: QueueKey, lease: ProcessingLease | None = None) -> File:
         """Stage the passages of a file unless they are; return the record to publish."""
         # The record of a completed file describes its published text, not its staged one.
         is_described = file.status is FileStatus.PENDING and file.text_hash is not None
@@ -124,28 +130,38 @@ class FileProcessor:
             extraction = await self._extractor.extract(path, file.name, file.content_type, key)
         described = await _with_extraction(file, extraction)
         # Staging is outside of the transaction below, which would otherwise block other writers.
-        await self._stores.passages.stage(file.id, extraction)
+        check = None if lease is None else lease.check
+        await self._stores.passages.stage(file.id, extraction, check)
         async with self._stores.transactor.transaction():
+            if check is not None:
+                await check()
             current = await self._stores.files.find(file.id)
             if current is not None and current.status is FileStatus.PENDING:
                 await self._stores.files.change(_with_text_fields(current, described))
         return described
 
-    async def _embed(self, file: File, key: QueueKey) -> None:
+    async def _embed(self, file: File, key: QueueKey, lease: ProcessingLease | None) -> None:
         passages = self._stores.passages
+        step = partial(leased_step, self._stores.transactor, lease)
         for target in await self._targets():
             twin = await passages.find_twin(file.text_hash or "", target.space.name)
-            if twin is not None and await passages.copy_vectors(twin, file.id, target.space.name):
-                continue
-            async for _ in embed_missing(passages, file.id, target, key):
+            if twin is not None:
+                async with step():
+                    is_copied = await passages.copy_vectors(twin, file.id, target.space.name)
+                if is_copied:
+                    continue
+            async for _ in embed_missing(passages, file.id, target, key, step):
                 pass
 
     async def _targets(self) -> list[EmbeddingTarget]:
         return [EmbeddingTarget(space, embedder) for space, embedder in await self._spaces.targets()]
 
-    async def _publish(self, described: File) -> None:
+    async def _publish(self, described: File, lease: ProcessingLease | None) -> None:
+        # Only SQLite has something to prepare, and it has no second node.
         await self._stores.passages.prepare(described.id)
         async with self._stores.transactor.transaction():
+            if lease is not None:
+                await lease.check()
             published = await self._publish_inside(described)
         if published is not None:
             await self._notify(published)

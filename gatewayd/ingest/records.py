@@ -100,7 +100,8 @@ class IngestJob:
     """The job of processing a file; a file has at most one.
 
     It is free when `lease_until` is past, and due from `not_before` on (epoch seconds). `attempts` counts all
-    leases so far, finished or not. `error` is the error of the last attempt.
+    leases so far, finished or not. `error` is the error of the last attempt. `fence` rises with each lease,
+    and only leases change it.
     """
 
     file_id: str
@@ -110,6 +111,7 @@ class IngestJob:
     lease_until: int = 0
     error: str | None = None
     created_at: int = 0
+    fence: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

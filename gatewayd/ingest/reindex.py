@@ -8,6 +8,7 @@ from typing import Final
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.embedding_spaces import EmbeddingSpaces
 from gatewayd.ingest.interfaces import SpaceStore
+from gatewayd.nodes.duties import Duties, LocalDuties
 from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
@@ -45,9 +46,16 @@ class ReindexReport:
 
 
 class ReindexRunner:
-    """Starts `EmbeddingSpaces.reindex`, one at a time."""
+    """Starts `EmbeddingSpaces.reindex`, one at a time, on one node."""
 
-    def __init__(self, spaces: EmbeddingSpaces, store: SpaceStore, tasks: TaskRegistry) -> None:
+    def __init__(
+        self,
+        spaces: EmbeddingSpaces,
+        store: SpaceStore,
+        tasks: TaskRegistry,
+        duties: Duties | None = None,
+    ) -> None:
+        self._duties = duties or LocalDuties()
         self._spaces = spaces
         self._store = store
         self._tasks = tasks
@@ -95,6 +103,7 @@ class ReindexRunner:
 
     async def _run(self) -> None:
         try:
-            await self._spaces.reindex()
+            async with self._duties.alone(TASK):
+                await self._spaces.reindex()
         except GatewayError as error:
             log.warning("the reindex ended early: %s", error.full_message)

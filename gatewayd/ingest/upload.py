@@ -10,12 +10,16 @@ from gatewayd import ids
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.ingest.records import File, FileStatus, IngestJob, ReceivedBytes, make_blob_key
+from gatewayd.ingest.storage_room import StorageLimiter, StorageReservation, UnlimitedStorage
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.text import compose_nfc
 from gatewayd.transactions import after_commit
 
 MAX_FIELD_CHARACTERS: Final = 255
 MAX_NAME_CHARACTERS: Final = 255
+
+OnAdd = Callable[[File], Awaitable[None]]
+"""Runs in the transaction that adds a file."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -88,7 +92,9 @@ class UploadService:
         wake: Callable[[], None],
         clock: ids.Clock = ids.now,
         new_id: ids.NewId = ids.new_id,
+        quotas: StorageLimiter | None = None,
     ) -> None:
+        self._quotas = quotas or UnlimitedStorage()
         self._stores = stores
         self._wake = wake
         self._clock = clock
@@ -100,40 +106,40 @@ class UploadService:
         self,
         upload: NewFile,
         stream: AsyncIterator[bytes],
-        on_add: Callable[[File], Awaitable[None]] | None = None,
+        on_add: OnAdd | None = None,
     ) -> File:
         """Store a file and return its record; `on_add` runs in the transaction that adds the record.
 
         Raises invalid_request for a refused name, id or extension, conflict for an id that is taken,
-        too_large above a limit, and the errors of the stream and of `on_add`. Nothing is stored when this
-        raises or is cancelled.
+        too_large above a limit or quota, and the errors of the stream and of `on_add`. Nothing is stored when
+        this raises or is cancelled.
         """
         name = clean_name(upload.name)
         self._check(upload, name)
         await self._check_count(upload)
-        if upload.id is None:
-            return await self._receive(self._new_id(), upload, name, stream, on_add)
-        with self._reserved(upload.id):
-            if await self._stores.files.find(upload.id) is not None:
-                raise _id_taken(upload.id)
-            return await self._receive(upload.id, upload, name, stream, on_add)
+        async with self._quotas.reserved(upload.user_id) as space:
+            intake = _Intake(upload, name, space, on_add)
+            if upload.id is None:
+                return await self._receive(self._new_id(), intake, stream)
+            with self._reserved(upload.id):
+                if await self._stores.files.find(upload.id) is not None:
+                    raise _id_taken(upload.id)
+                return await self._receive(upload.id, intake, stream)
 
-    async def _receive(
-        self,
-        file_id: str,
-        upload: NewFile,
-        name: str,
-        stream: AsyncIterator[bytes],
-        on_add: Callable[[File], Awaitable[None]] | None,
-    ) -> File:
+    async def check_room(self, user_id: str, size: int) -> None:
+        """Raise too_large if the quotas of a user have no room for a file of at least a size in bytes."""
+        async with self._quotas.reserved(user_id, size):
+            return
+
+    async def _receive(self, file_id: str, intake: "_Intake", stream: AsyncIterator[bytes]) -> File:
         # Clients may choose one id at once, on several nodes: only the row decides whose bytes the file has.
-        blob = "" if upload.id is None else make_blob_key(file_id, ids.new_id())
-        key = blob or file_id
-        received = await self._stores.blobs.receive(key, stream, self.rules.max_size)
+        blob = "" if intake.upload.id is None else make_blob_key(file_id, ids.new_id())
+        key, blobs = blob or file_id, self._stores.blobs
+        received = await blobs.receive(key, intake.space.fill(stream), self.rules.max_size)
         is_added = False
         try:
-            file = replace(self._record(file_id, upload, name, received), blob=blob)
-            await self._add(file, upload, on_add)
+            file = replace(self._record(file_id, intake.upload, intake.name, received), blob=blob)
+            await self._add(file, intake)
             is_added = True
         finally:
             # A caller cancelled during the commit may have added the file nevertheless.
@@ -157,17 +163,15 @@ class UploadService:
         await self._stores.jobs.put(IngestJob(file_id, created_at=self._clock()))
         after_commit(self._wake)
 
-    async def _add(
-        self, file: File, upload: NewFile, on_add: Callable[[File], Awaitable[None]] | None
-    ) -> None:
-        async with self._block(upload):
+    async def _add(self, file: File, intake: "_Intake") -> None:
+        async with self._block(intake.upload), intake.space.settled(file.size):
             # Concurrent uploads may have reached the limit since the first check.
-            await self._check_count(upload)
+            await self._check_count(intake.upload)
             await self._stores.files.add(file)
-            if upload.process:
+            if intake.upload.process:
                 await self.enqueue(file.id)
-            if on_add is not None:
-                await on_add(file)
+            if intake.on_add is not None:
+                await intake.on_add(file)
 
     def _block(self, upload: NewFile) -> AbstractAsyncContextManager[None]:
         if self.rules.max_count and not upload.is_unlimited:
@@ -220,6 +224,16 @@ class UploadService:
             updated_at=now,
             created_at=now,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Intake:
+    """One upload, its room, and what runs in the transaction that adds its record."""
+
+    upload: NewFile
+    name: str
+    space: StorageReservation
+    on_add: OnAdd | None
 
 
 def clean_name(name: str, *, param: str = "file") -> str:

@@ -40,6 +40,10 @@ class DocumentUploads:
         if not actor.is_admin:
             require(actor, "chat", "file_upload")
 
+    async def check_room(self, user_id: str, size: int) -> None:
+        """Raise too_large if the quotas of a user have no room for a file of at least a size in bytes."""
+        await self._services.files.uploads.check_room(user_id, size)
+
     async def accept(
         self,
         actor: Actor,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gatewayd import ids
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.limits.book import BudgetPlan, LimitBook, LimitPlan
 from gatewayd.limits.interfaces import RateStore, RateTicket
 from gatewayd.limits.ledger import BudgetLedger
@@ -115,6 +116,35 @@ class LimitAdmission:
             amounts = tuple(self._used(call, demand, tokens) for demand in held.reservation.demands)
             self._ledger.settle(BudgetSettlement(held.reservation, amounts))
 
+    async def can_hold(self, call: MeteredCall, estimate: TokenUsage) -> bool:
+        """Return whether the budgets of a call have room for it; nothing stays reserved.
+
+        False also for an unknown price.
+        """
+        plan = self._plan(call)
+        if not plan.budgets:
+            return True
+        try:
+            reservation = await self._reserve(call, plan, estimate)
+        except GatewayError as error:
+            if error.kind not in {ErrorKind.RATE_LIMITED, ErrorKind.FORBIDDEN}:
+                raise
+            return False
+        self._ledger.settle(BudgetSettlement(reservation, (0,) * len(reservation.demands)))
+        return True
+
+    async def charge(self, call: MeteredCall) -> None:
+        """Count what a call used of its budgets, also beyond them."""
+        plan = self._plan(call)
+        if not plan.budgets:
+            return
+        now, tokens = self._clock(), 0 if call.usage is None else call.usage.total
+        demands = tuple(self._held(call, each, (0, MAX_RESERVED), now) for each in plan.budgets)
+        reservation = BudgetReservation(ids.new_id(), demands)
+        if await self._ledger.reserve(reservation) is None:
+            amounts = tuple(self._used(call, demand, tokens) for demand in demands)
+            self._ledger.settle(BudgetSettlement(reservation, amounts))
+
     def headers(self, call: MeteredCall) -> Mapping[str, str]:
         """Return the headers for the limits of a call, with the names of OpenAI: those with least left."""
         held = call.reservation
@@ -157,7 +187,7 @@ class LimitAdmission:
         return reservation
 
     def _demand(self, call: MeteredCall, plan: BudgetPlan, estimate: TokenUsage, now: int) -> BudgetDemand:
-        budget, percent = plan.budget, plan.rule.warn_percent
+        budget = plan.budget
         amount: int | None = estimate.total
         if budget.unit is BudgetUnit.USD:
             amount = self._pricing()(call, estimate)
@@ -165,13 +195,18 @@ class LimitAdmission:
                 amount = self._unknown(estimate.total)
             if amount is None:
                 raise price_error(call.model, plan.owner)
+        # An estimate above the whole budget runs only if nothing of it is used.
+        reserved = min(max(amount or 0, 0), budget.amount)
+        return self._held(call, plan, (reserved, budget.amount), now)
+
+    def _held(self, call: MeteredCall, plan: BudgetPlan, amounts: tuple[int, int], now: int) -> BudgetDemand:
+        """Return the demand of an amount of a budget, of which there is so much at most."""
+        budget, percent = plan.budget, plan.rule.warn_percent
         key = CounterKey(
             plan.rule.id, plan.holder, budget.unit, budget.period, period_start(budget.period, now)
         )
-        # An estimate above the whole budget runs only if nothing of it is used.
-        reserved = min(max(amount or 0, 0), budget.amount)
         warn_at = None if percent is None else -(-budget.amount * percent // 100)
-        return BudgetDemand(key, reserved, budget.amount, warn_at, plan.owner, call.user_id)
+        return BudgetDemand(key, *amounts, warn_at, plan.owner, call.user_id)
 
     def _used(self, call: MeteredCall, demand: BudgetDemand, tokens: int) -> int:
         """Return what a call really used of a budget."""

@@ -59,6 +59,9 @@ class LimitBook:
         self._plans: dict[PlanKey, LimitPlan] = {}
         self.is_empty = not self._by_subject
         """Whether nothing is limited."""
+        every = (rule for found in self._by_subject.values() for rule in found)
+        self.has_storage = any(rule.storage_bytes is not None for rule in every)
+        """Whether there is a quota of storage."""
 
     def plan(self, key_id: str, user_id: str, group_ids: tuple[str, ...], model: str, base: str) -> LimitPlan:
         """Return what a call draws from; `key_id` is "" without a key, `base` without a base model."""
@@ -76,6 +79,11 @@ class LimitBook:
         found = [each for subject in subjects for each in self._by_subject.get(subject, ())]
         own = {each.model for each in found if each.subject is LimitSubject.USER}
         return [each for each in found if each.subject is not LimitSubject.DEFAULT or each.model not in own]
+
+    def storage_rules(self, user_id: str, group_ids: Iterable[str]) -> Sequence[LimitRule]:
+        """Return the quotas of storage that count the files of a user."""
+        found = self.rules_of("", user_id, group_ids)
+        return [rule for rule in found if rule.storage_bytes is not None]
 
     def _make(self, key: PlanKey) -> LimitPlan:
         key_id, user_id, group_ids, model, base = key

@@ -48,6 +48,14 @@ class RuleStore(Protocol):
         ...
 
 
+class StorageSizes(Protocol):
+    """Sizes of the stored files, those of batches included."""
+
+    async def stored_bytes(self, *, user_id: str | None = None, group_id: str | None = None) -> int:
+        """Return the bytes of the files of a user, of all present members of a group, or of everybody."""
+        ...
+
+
 class RateTicket(Protocol):
     """What one call took of its pots, until it is given back."""
 

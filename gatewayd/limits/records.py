@@ -57,7 +57,7 @@ class LimitRule:
 
     `subject_id` is the id of the key, user or group, "" for other subjects; `subject_name` its name when the
     limit was set, for the sentences of refusals. None stands for no limit. `warn_percent` is the share of a
-    budget at which its users are warned once a period.
+    budget at which its users are warned once a period. `storage_bytes` is a quota of the bytes in files.
     """
 
     id: str
@@ -70,6 +70,7 @@ class LimitRule:
     parallel: int | None = None
     budgets: tuple[BudgetRule, ...] = ()
     warn_percent: int | None = None
+    storage_bytes: int | None = None
     created_at: int = 0
     updated_at: int = 0
 

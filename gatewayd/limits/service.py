@@ -22,6 +22,7 @@ from gatewayd.limits.records import (
     LimitSubject,
     RateUse,
 )
+from gatewayd.limits.storage_quotas import StorageQuotas
 from gatewayd.transactions import after_commit
 
 MAX_RULES: Final = 20_000
@@ -35,9 +36,14 @@ MAX_MODEL_CHARACTERS: Final = 255
 KEPT_SECONDS: Final = 400 * 86_400
 """Time for which the counters of past periods are kept."""
 
+MAX_STORAGE_BYTES: Final = 2**60
+
 RATE_FIELDS: Final = ("requests_per_minute", "tokens_per_minute", "parallel")
-FIELDS: Final = (*RATE_FIELDS, "budgets", "warn_percent")
+FIELDS: Final = (*RATE_FIELDS, "budgets", "warn_percent", "storage_bytes")
 """Fields of a limit that can be set; null removes one."""
+
+BOUNDS: Final = {"warn_percent": (1, 99), "storage_bytes": (0, MAX_STORAGE_BYTES)}
+"""Smallest and largest value of fields; of the others 0 and MAX_RATE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +68,15 @@ class BudgetState:
 
 @dataclass(frozen=True, slots=True)
 class LimitState:
-    """A limit and its present use. `use` is None for a limit that counts each user on their own."""
+    """A limit and its present use, None for a limit that counts each user on their own.
+
+    `stored` is the number of bytes that a quota of storage counts.
+    """
 
     rule: LimitRule
     rates: RateUse | None = None
     budgets: tuple[BudgetState, ...] = ()
+    stored: int | None = None
 
 
 class Limits:
@@ -78,8 +88,10 @@ class Limits:
         rates: RateStore,
         budgets: BudgetStore,
         admission: LimitAdmission,
+        quotas: StorageQuotas,
         clock: ids.Clock = ids.now,
     ) -> None:
+        self._quotas = quotas
         self._store = rules
         self._rates = rates
         self._budgets = budgets
@@ -95,9 +107,13 @@ class Limits:
         await self._store.remove_orphans()
         closed = await self._budgets.close_open()
         await self._budgets.prune(self._clock() - KEPT_SECONDS)
+        await self.load_rules()
+        return closed
+
+    async def load_rules(self) -> None:
+        """Read the rules: at the start, and after a change by another process."""
         self._rules = {rule.id: rule for rule in await self._store.list()}
         self._use_rules()
-        return closed
 
     async def list(self) -> Sequence[LimitRule]:
         """Return all limits, oldest first."""
@@ -129,7 +145,8 @@ class Limits:
             raise invalid(f"cannot set the limit: there are {MAX_RULES} limits, the maximum")
         checked = _checked(target, values)
         rule = replace(begun, **checked, subject_name=target.subject_name[:255])
-        if not (rule.has_rates or rule.budgets) and rule.subject is not LimitSubject.USER:
+        is_empty = not (rule.has_rates or rule.budgets) and rule.storage_bytes is None
+        if is_empty and rule.subject is not LimitSubject.USER:
             raise invalid("cannot set the limit: it limits nothing; remove it instead")
         if former is not None and rule == former:
             return former, former
@@ -166,7 +183,8 @@ class Limits:
                 key = keys[rule.id, budget]
                 states.append(BudgetState(budget, uses.get(key, CounterUse()), key.starts_at, key.ends_at))
             rates = self._rates.use(pot_of(rule, user_id)) if rule.has_rates else None
-            found.append(LimitState(rule, rates, tuple(states)))
+            stored = None if rule.storage_bytes is None else await self._quotas.used(rule, user_id)
+            found.append(LimitState(rule, rates, tuple(states), stored))
         return found
 
     async def own(self, key_id: str | None, user_id: str, group_ids: Sequence[str]) -> Sequence[LimitState]:
@@ -183,7 +201,7 @@ class Limits:
         self._use_rules()
 
     def _use_rules(self) -> None:
-        self._admission.book = LimitBook(self._rules.values())
+        self._admission.book = self._quotas.book = LimitBook(self._rules.values())
 
 
 def _key(rule_id: str, holder: str, budget: BudgetRule, now: int) -> CounterKey:
@@ -203,8 +221,13 @@ def _checked(target: LimitTarget, values: Mapping[str, Any]) -> dict[str, Any]:
         if name == "budgets":
             found[name] = parse_budgets(value or ())
         else:
-            lowest, highest = (1, 99) if name == "warn_percent" else (0, MAX_RATE)
+            lowest, highest = BOUNDS.get(name, (0, MAX_RATE))
             found[name] = _number(name, value, lowest, highest)
+    if found.get("storage_bytes") is not None and (target.subject is LimitSubject.KEY or target.model):
+        raise invalid(
+            "cannot accept storage_bytes: files are counted by user and group, not by key or model",
+            param="storage_bytes",
+        )
     return found
 
 

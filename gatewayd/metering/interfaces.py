@@ -1,7 +1,7 @@
 """Interfaces of those who watch calls of models, and of those who may refuse them."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gatewayd.metering.records import MeteredCall, TokenUsage
 
@@ -50,4 +50,17 @@ class CallAdmission(Protocol):
 
     def settled(self, call: MeteredCall) -> None:
         """Take the final usage of an admitted call; called exactly once, however the call ended."""
+        ...
+
+
+@runtime_checkable
+class ChargingAdmission(Protocol):
+    """Counts calls that a provider answered outside of the gateway's own calls."""
+
+    async def can_hold(self, call: MeteredCall, estimate: TokenUsage) -> bool:
+        """Return whether a call with the expected tokens would be admitted by what is charged now."""
+        ...
+
+    async def charge(self, call: MeteredCall) -> None:
+        """Count the usage and the cost of a call that has ended; nothing refuses it."""
         ...

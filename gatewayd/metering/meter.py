@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.metering.begun_call import BEGUN
 from gatewayd.metering.estimates import estimate_call, estimate_end
 from gatewayd.metering.interfaces import CallAdmission, CallObserver, ignore_call
 from gatewayd.metering.records import (
@@ -76,7 +77,25 @@ class CallMeter:
         is_stream: bool = False,
     ) -> MeteredCall:
         """Return a call that has begun; `body` is the request, for estimates."""
-        call = MeteredCall(
+        begun = BEGUN.get()
+        if begun is not None and (known := begun.take_call(model)) is not None:
+            return known
+        call = self.prepare(caller, model, endpoint, body, request_id=request_id, is_stream=is_stream)
+        self.start(call)
+        return call
+
+    def prepare(
+        self,
+        caller: MeteredCaller,
+        model: str,
+        endpoint: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        request_id: str = "",
+        is_stream: bool = False,
+    ) -> MeteredCall:
+        """Return a call that has not begun; the arguments are those of `begin`."""
+        return MeteredCall(
             caller.user_id,
             caller.group_ids,
             caller.key_id or "",
@@ -86,10 +105,19 @@ class CallMeter:
             is_stream,
             body=body,
         )
+
+    def start(self, call: MeteredCall) -> None:
+        """Begin a prepared call."""
         self.calls.add(call)
         for hook in self._begun:
             hook(call)
-        return call
+
+    def is_free(self, call: MeteredCall) -> bool:
+        """Return whether no admission concerns a call."""
+        for admission in self.admissions:  # noqa: SIM110 - a generator would cost more than the loop
+            if admission.concerns(call):
+                return False
+        return True
 
     async def run(
         self,

@@ -57,30 +57,7 @@ class UsageRecorder:
         key = (self._day, call.user_id, call.key_id, call.model, call.source, call.endpoint)
         # A key is equal to the tuple of its values.
         sums = self._pending.get(key) or self._sums(UsageKey._make(key))  # type: ignore[call-overload]
-        sums.requests += 1
-        if call.outcome not in WELL_ENDED:
-            sums.failures += 1
-        began = call.began
-        sums.milliseconds += int((call.ended_at - began) * 1000 + 0.5)
-        if call.first_at:
-            sums.first_milliseconds += int((call.first_at - began) * 1000 + 0.5)
-            sums.timed += 1
-        usage = call.usage
-        if not usage or usage == NO_USAGE:
-            return
-        prompt, cached, written, completion, reasoning = usage
-        sums.prompt += prompt
-        sums.completion += completion
-        if cached or written or reasoning:
-            sums.cached += cached
-            sums.cache_written += written
-            sums.reasoning += reasoning
-        if call.cost is None:
-            sums.unpriced += 1
-        else:
-            sums.cost += call.cost
-        if call.is_estimated:
-            sums.estimated += 1
+        count_call(sums, call)
 
     async def run(self) -> None:
         """Write what has come, again and again, until cancelled."""
@@ -123,5 +100,38 @@ class UsageRecorder:
         return self._pending.setdefault(user, UsageSums())
 
     def _begin_day(self, now: int) -> None:
-        self._day = time.strftime("%Y-%m-%d", time.gmtime(now))
+        self._day = day_of(now)
         self._day_ends = (now // DAY_SECONDS + 1) * DAY_SECONDS
+
+
+def count_call(sums: UsageSums, call: MeteredCall) -> None:
+    """Add a finished call to sums."""
+    sums.requests += 1
+    if call.outcome not in WELL_ENDED:
+        sums.failures += 1
+    began = call.began
+    sums.milliseconds += int((call.ended_at - began) * 1000 + 0.5)
+    if call.first_at:
+        sums.first_milliseconds += int((call.first_at - began) * 1000 + 0.5)
+        sums.timed += 1
+    usage = call.usage
+    if not usage or usage == NO_USAGE:
+        return
+    prompt, cached, written, completion, reasoning = usage
+    sums.prompt += prompt
+    sums.completion += completion
+    if cached or written or reasoning:
+        sums.cached += cached
+        sums.cache_written += written
+        sums.reasoning += reasoning
+    if call.cost is None:
+        sums.unpriced += 1
+    else:
+        sums.cost += call.cost
+    if call.is_estimated:
+        sums.estimated += 1
+
+
+def day_of(now: int) -> str:
+    """Return the day (UTC) of an epoch second, as rows of usage name it."""
+    return time.strftime("%Y-%m-%d", time.gmtime(now))

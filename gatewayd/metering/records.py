@@ -46,6 +46,10 @@ class TokenUsage(NamedTuple):
         """The tokens of prompt and completion."""
         return self.prompt + self.completion
 
+    def plus(self, other: "TokenUsage") -> "TokenUsage":
+        """Return the sums with the tokens of another call."""
+        return TokenUsage._make(map(sum, zip(self, other, strict=True)))
+
 
 NO_USAGE: Final = TokenUsage()
 

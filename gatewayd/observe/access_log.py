@@ -144,6 +144,11 @@ class AccessLog:
         """Whether requests get a line."""
         return self._thread is not None and self._logger.isEnabledFor(logging.INFO)
 
+    @property
+    def watches_begin(self) -> bool:
+        """False: a request gets its line at its end."""
+        return False
+
     def configure(self, options: AccessOptions) -> None:
         """Use other options; not_configured if the file cannot be opened, and the former ones stay."""
         if options.format is not AccessFormat.OFF and options.path is not None:

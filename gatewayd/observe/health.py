@@ -27,13 +27,18 @@ class HealthMonitor:
     it and then receives the previous result if that is recent, because a probe may be waiting for a
     connection or a processor. Otherwise the caller waits until the deadline. A database that stops answering
     is so reported within 12 seconds, one that refuses at once. `server` is the address of the database, None
-    for a file.
+    for a file. `is_draining` says whether an operator wants the node to get no more requests.
     """
 
     def __init__(
-        self, ping: Callable[[], Awaitable[None]], tasks: TaskRegistry, server: str | None = None
+        self,
+        ping: Callable[[], Awaitable[None]],
+        tasks: TaskRegistry,
+        server: str | None = None,
+        is_draining: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.ready = False
+        self._is_draining = is_draining
+        self._is_started = False
         self.loop = StallMonitor()
         self.probe_seconds: float | None = None
         """Duration of the last probe that the database answered."""
@@ -44,6 +49,15 @@ class HealthMonitor:
         self._problem: GatewayError | None = None
         self._probed_at = float("-inf")
         self._done: asyncio.Event | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the start has ended, no stop has begun, and the node does not drain."""
+        return self._is_started and not self._is_draining()
+
+    @ready.setter
+    def ready(self, value: bool) -> None:
+        self._is_started = value
 
     @property
     def stalls(self) -> tuple[int, float]:

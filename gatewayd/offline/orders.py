@@ -19,6 +19,7 @@ from gatewayd.backup.restoration import RestoreWishes, restore_backup
 from gatewayd.backup.retention import RetentionRule
 from gatewayd.backup.schema_changes import SchemaCopy, SchemaWork, copy_database
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.offline.imports.order import GivenImport, import_open_webui, open_given
 from gatewayd.offline.place import OfflineGateway
 from gatewayd.plugin_host.settings import derive_secret
 
@@ -26,6 +27,7 @@ Progress = Callable[[str], None]
 Result = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 MAX_OVERLAP_SECONDS: Final = 366 * 86400
+IMPORT: Final = "import.open-webui"
 READING: Final = frozenset({"backup.restore", "backup.verify"})
 
 
@@ -33,7 +35,8 @@ class OfflineOrder(BaseModel):
     """One order; most have only some of the fields.
 
     `config` is a configuration file, `directory` that of the backups, `name` one of them, `to` the address or
-    label to go to, `seconds` an overlap, `keep` how many backups of each period are kept.
+    label to go to, `seconds` an overlap, `keep` how many backups of each period are kept. `database` and
+    `uploads` are those of the program to import from.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -48,10 +51,16 @@ class OfflineOrder(BaseModel):
     replace: bool = False
     dry_run: bool = False
     keep: dict[str, int] = Field(default_factory=dict)
+    database: str = ""
+    uploads: Path | None = None
 
     @contextlib.contextmanager
-    def opened(self, place: GatewayPlace) -> Iterator["GivenBackup | None"]:
-        """Open the backup that the order names, as the caller's user."""
+    def opened(self, place: GatewayPlace) -> Iterator["Given"]:
+        """Open what the order names and reads, as the caller's user."""
+        if self.verb == IMPORT:
+            with open_given(self.database, self.uploads) as given:
+                yield given
+            return
         if self.verb not in READING:
             yield None
             return
@@ -69,21 +78,20 @@ class GivenBackup:
         self.file = file
 
 
-def _create(
-    gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress
-) -> Result:
+Given = GivenBackup | GivenImport | None
+
+
+def _create(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     passphrase = order.passphrase or gateway.settings.backup_passphrase.get_secret_value()
     made = create_backup(gateway.place, passphrase, progress)
     return _shown(FoundBackup(made.path, made.size, made.manifest))
 
 
-def _list(gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress) -> Result:
+def _list(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     return [_shown(each) for each in list_backups(gateway.place.backup_dir)]
 
 
-def _verify(
-    gateway: OfflineGateway, order: OfflineOrder, given: GivenBackup | None, progress: Progress
-) -> Result:
+def _verify(gateway: OfflineGateway, order: OfflineOrder, given: Given, progress: Progress) -> Result:
     given = _needed(given)
     scratch = gateway.place.data_dir if gateway.place.data_dir.is_dir() else given.path.parent
     progress("restoring into a scratch directory")
@@ -91,7 +99,7 @@ def _verify(
     return _shown(FoundBackup(given.path, given.path.stat().st_size, manifest))
 
 
-def _prune(gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress) -> Result:
+def _prune(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     rule = RetentionRule(**order.keep)
     decided = prune_backups(gateway.place.backup_dir, rule, dry_run=order.dry_run)
     return [
@@ -105,9 +113,7 @@ def _prune(gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, 
     ]
 
 
-def _restore(
-    gateway: OfflineGateway, order: OfflineOrder, given: GivenBackup | None, progress: Progress
-) -> Result:
+def _restore(gateway: OfflineGateway, order: OfflineOrder, given: Given, progress: Progress) -> Result:
     given = _needed(given)
     wishes = RestoreWishes(order.replace, order.passphrase)
     done = restore_backup(gateway.place, given.file, str(given.path), wishes, progress)
@@ -124,9 +130,7 @@ def _restore(
     }
 
 
-def _status(
-    gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress
-) -> Result:
+def _status(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     state = asyncio.run(SchemaWork(gateway.place, progress).status())
     return {
         "database": state.address,
@@ -137,31 +141,25 @@ def _status(
     }
 
 
-def _plan(gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress) -> Result:
+def _plan(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     found = asyncio.run(SchemaWork(gateway.place, progress).plan())
     return [{"migration": name, "sql": list(sql)} for name, sql in found]
 
 
-def _migrate(
-    gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress
-) -> Result:
+def _migrate(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     return [{"migration": name} for name in asyncio.run(SchemaWork(gateway.place, progress).migrate())]
 
 
-def _rollback(
-    gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress
-) -> Result:
+def _rollback(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     return _shown_copy(asyncio.run(SchemaWork(gateway.place, progress).rollback(order.to)))
 
 
-def _copy(gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress) -> Result:
+def _copy(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     sums = asyncio.run(copy_database(gateway.place, order.to, progress))
     return [{"table": name, "rows": each.rows, "sum": each.digest} for name, each in sorted(sums.items())]
 
 
-def _rotate(
-    gateway: OfflineGateway, order: OfflineOrder, _: GivenBackup | None, progress: Progress
-) -> Result:
+def _rotate(gateway: OfflineGateway, order: OfflineOrder, _: Given, progress: Progress) -> Result:
     settings = gateway.settings
     if settings.webui_secret_key.get_secret_value():
         origin = settings.origins["webui_secret_key"].text
@@ -181,7 +179,13 @@ def _rotate(
     return {"until": _moment(datetime.fromtimestamp(until, UTC)), "former": len(found.former)}
 
 
-Order = Callable[[OfflineGateway, OfflineOrder, "GivenBackup | None", Progress], Result]
+def _import(gateway: OfflineGateway, order: OfflineOrder, given: Given, progress: Progress) -> Result:
+    if not isinstance(given, GivenImport):
+        raise RuntimeError("the order opens what it imports")
+    return import_open_webui(gateway, given, dry_run=order.dry_run, progress=progress)
+
+
+Order = Callable[[OfflineGateway, OfflineOrder, Given, Progress], Result]
 
 ORDERS: Final[Mapping[str, Order]] = {
     "backup.create": _create,
@@ -195,11 +199,12 @@ ORDERS: Final[Mapping[str, Order]] = {
     "database.rollback": _rollback,
     "database.copy": _copy,
     "secret.rotate": _rotate,
+    IMPORT: _import,
 }
 
 
-def _needed(given: GivenBackup | None) -> GivenBackup:
-    if given is None:
+def _needed(given: Given) -> GivenBackup:
+    if not isinstance(given, GivenBackup):
         raise RuntimeError("the order is one of READING")
     return given
 

@@ -44,6 +44,10 @@ class ChatFilters(Protocol):
         """Return the filters of the request, by priority."""
         ...
 
+    def may_apply(self, model_id: str) -> bool:
+        """Return False if no filter can apply to the requests to a model."""
+        ...
+
     async def are_on(self, model_id: str) -> bool:
         """Return True if filters apply to requests that enable no toggle filter."""
         ...

@@ -52,6 +52,10 @@ class NoFilters:
         """Return the empty chain."""
         return NoFilterChain()
 
+    def may_apply(self, model_id: str) -> bool:
+        """Return False."""
+        return False
+
     async def are_on(self, model_id: str) -> bool:
         """Return False."""
         return False
@@ -196,6 +200,14 @@ class Pipeline:
 
     def _scope(self, request: ChatRequest, model: Model, actor: Actor) -> CallScope:
         return self._scopes(request, model, self._catalog.find_record(model.id), actor)
+
+
+def unstreamed(body: Body) -> Body:
+    """Change a request to one for a whole answer, and return it."""
+    body.pop("stream_options", None)
+    if body.get("stream"):
+        body["stream"] = False
+    return body
 
 
 @lru_cache
@@ -346,10 +358,7 @@ class _Call:
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:
         """Return a whole answer, even if the caller requested a stream."""
-        body = await self._body(model, source)
-        body.pop("stream_options", None)
-        if body.get("stream"):
-            body["stream"] = False
+        body = unstreamed(await self._body(model, source))
         return self._whole(await source.complete(body, model, self._context))
 
     def _whole(self, completion: Completion) -> Completion:

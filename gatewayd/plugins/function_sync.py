@@ -8,6 +8,8 @@ from typing import Any
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
+from gatewayd.cluster.freshness import ALWAYS_FRESH
+from gatewayd.cluster.interfaces import Freshness
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.interfaces import PluginStore
@@ -52,12 +54,14 @@ class FunctionSync:
         transactor: Transactor,
         access: PluginAccess,
         clock: ids.Clock = ids.now,
+        freshness: Freshness = ALWAYS_FRESH,
     ) -> None:
         self._registry = registry
         self._store = store
         self._transactor = transactor
         self._access = access
         self._clock = clock
+        self._freshness = freshness
 
     async def replace_all(self, actor: Actor, wanted: Sequence[WantedFunction]) -> Sequence[Plugin]:
         """Install, change and remove functions until the database equals the list; return the functions.
@@ -68,6 +72,7 @@ class FunctionSync:
         async with self._registry.changing, AsyncExitStack() as undo:
             actor = await self._access.current(actor)
             check_admin(actor)
+            await self._freshness.renew()
             ready: list[_Ready] = []
             for item in self._checked(wanted):
                 ready.append(await self._prepare(actor, item, undo))

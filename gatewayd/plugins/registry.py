@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -149,6 +149,11 @@ class PluginManager:
         entry = self._entries.get((family, plugin_id))
         return None if entry is None else entry.plugin
 
+    def is_current(self, plugin: Plugin) -> bool:
+        """Whether a record is that of its plugin, apart from its last problem and what loading finds out."""
+        entry = self._entries.get((plugin.family, plugin.id))
+        return entry is not None and _stored_part(entry.plugin) == _stored_part(plugin)
+
     def left_behind(self, family: PluginFamily, plugin_id: str) -> int:
         """Return the number of synchronous calls of a plugin that still run after they were stopped."""
         entry = self._entries.get((family, plugin_id))
@@ -253,6 +258,25 @@ class PluginManager:
         unchanged = len(reading.plugins) - len(changed)
         return {"loaded": loaded, "failed": failed, "removed": names, "unchanged": unchanged}
 
+    async def refresh(self, keys: Collection[Key] | None = None) -> None:
+        """Apply what another process has changed in the database: these plugins, or all with None.
+
+        Active plugins with a new source are loaded in the background; who needs one waits for it. Files are
+        not read again.
+        """
+        if not self.is_enabled:
+            return
+        before = self._state(keys)
+        while True:
+            rows = {(row.family, row.id): row for row in await self._store.list()}
+            now = self._state(keys)
+            if now == before:
+                break
+            # Another change took effect meanwhile, and the rows may be older than it.
+            before = now
+        for key in self._entries.keys() | rows.keys() if keys is None else keys:
+            await self._refresh(key, rows.get(key))
+
     def note(self, plugin: Plugin, doing: str, sentence: str) -> None:
         """Record the last problem; an equal one is stored again after 60 seconds, or after a failed write."""
         self.failures.at(plugin.family.value).value += 1
@@ -283,6 +307,29 @@ class PluginManager:
             return False
         await self.adopt(plugin, None)
         return True
+
+    def _state(self, keys: Collection[Key] | None) -> Mapping[Key, Plugin]:
+        wanted = self._entries if keys is None else keys
+        return {key: _stored_part(self._entries[key].plugin) for key in wanted if key in self._entries}
+
+    async def _refresh(self, key: Key, row: Plugin | None) -> None:
+        """Apply the row of one plugin, None for a plugin that is in no row."""
+        entry = self._entries.get(key)
+        is_stored = row is not None and row.origin is PluginOrigin.DATABASE
+        if is_stored and row is not None:
+            plugin = row
+        elif entry is None or entry.plugin.origin is PluginOrigin.DATABASE:
+            self.drop(*key)
+            return
+        else:
+            plugin = _with_stored_state(entry.plugin, row)
+        if entry is not None and _stored_part(plugin) == _stored_part(entry.plugin):
+            return
+        if await self._is_changed(plugin) and plugin.is_active and self.is_running:
+            self._tasks.spawn("load a changed plugin", self._load_in_background(plugin))
+
+    async def _load_in_background(self, plugin: Plugin) -> None:
+        await self._load_again([plugin])
 
     async def _load_again(self, plugins: Sequence[Plugin]) -> dict[str, str]:
         failed: dict[str, str] = {}
@@ -391,6 +438,11 @@ class PluginManager:
         for path, fault in reading.faults.items():
             log.warning("cannot use plugin file", extra={"path": path, "error": fault})
         return reading
+
+
+def _stored_part(plugin: Plugin) -> Plugin:
+    """Return a plugin without what loading finds out, and without its last problem."""
+    return replace(plugin, kind=PluginKind.TOOL, manifest={}, specs=[], missing=(), problem=None)
 
 
 def _with_stored_state(plugin: Plugin, row: Plugin | None) -> Plugin:

@@ -1,7 +1,7 @@
 """Management of plugins by administrators and owners: install, change, switch, configure, remove."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -9,6 +9,8 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.records import Actor, EnsureOutcome
 from gatewayd.catalog.records import Grant
+from gatewayd.cluster.freshness import ALWAYS_FRESH
+from gatewayd.cluster.interfaces import Freshness
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.plugins.access import PluginAccess, check_admin
 from gatewayd.plugins.interfaces import PluginStore
@@ -35,6 +37,9 @@ log = logging.getLogger(__name__)
 REVISION_CHANGED: Final = "revision_changed"
 CHANGE_LOCK: Final = "plugins"
 """Name of the lock that serialises changes of plugins across processes."""
+
+GrantChange = Callable[[tuple[Grant, ...]], Sequence[Grant]]
+"""Returns an access list in place of the present one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class PluginService:
     Only administrators manage functions. Installing a tool requires the permission `workspace.tools`. The
     owner of a tool, holders of a write grant and administrators may change it; changing its source requires
     `workspace.tools` as well. The rights of the actor are read again for each change.
+
+    A change raises conflict (`revision_changed`) if another process has changed the plugin meanwhile.
     """
 
     def __init__(
@@ -79,11 +86,13 @@ class PluginService:
         transactor: Transactor,
         access: PluginAccess,
         clock: ids.Clock = ids.now,
+        freshness: Freshness = ALWAYS_FRESH,
     ) -> None:
         self._registry = registry
         self._store = store
         self._transactor = transactor
         self._clock = clock
+        self._freshness = freshness
         self.access = access
 
     def list(self, actor: Actor, family: PluginFamily) -> Sequence[Plugin]:
@@ -108,6 +117,7 @@ class PluginService:
         """
         async with self._registry.changing, AsyncExitStack() as undo:
             actor = await self.access.current(actor)
+            await self._freshness.renew()
             self.access.check_create(actor, family)
             plugin_id = source_code.check_id(new.id)
             self._check_free(family, plugin_id)
@@ -142,11 +152,11 @@ class PluginService:
                 _check_own(plugin)
             failed = plugin.locked is None and plugin.problem is not None and plugin.problem.doing == LOAD
             if wanted.content == plugin.content and not failed:
-                await self._store_record(wanted)
+                await self._store_record(plugin, wanted)
                 await self._registry.update(wanted)
             else:
                 problem = None if wanted.locked is None else wanted.problem
-                await self._replace(replace(wanted, problem=problem), undo)
+                await self._replace(plugin, replace(wanted, problem=problem), undo)
         log.info("plugin changed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
         return self._find(family, plugin_id)
 
@@ -168,7 +178,9 @@ class PluginService:
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
             _check_own(plugin)
-            await self._store.remove(family, plugin.id)
+            async with self._transactor.exclusive(CHANGE_LOCK):
+                self._check_current(plugin)
+                await self._store.remove(family, plugin.id)
             self._registry.drop(family, plugin.id)
         log.info("plugin removed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
 
@@ -180,7 +192,7 @@ class PluginService:
             _, plugin = await self._change_by(actor, family, plugin_id)
             wanted = not plugin.is_active if is_active is None else is_active
             changed = _switched(replace(plugin, is_active=wanted), "is_active", wanted)
-            await self._save(changed)
+            await self._save(plugin, changed)
         if wanted and self._registry.is_running:
             await self._try(family, plugin_id)
         return self._find(family, plugin_id)
@@ -192,17 +204,28 @@ class PluginService:
         async with self._registry.changing:
             _, plugin = await self._change_by(actor, family, plugin_id)
             wanted = not plugin.is_global if is_global is None else is_global
-            await self._save(_switched(replace(plugin, is_global=wanted), "is_global", wanted))
+            await self._save(plugin, _switched(replace(plugin, is_global=wanted), "is_global", wanted))
         return self._find(family, plugin_id)
 
     async def set_grants(
         self, actor: Actor, family: PluginFamily, plugin_id: str, grants: Sequence[Grant]
     ) -> Plugin:
         """Replace the access list; grants that the actor may not give are dropped, as in Open WebUI."""
+        return (await self.change_grants(actor, family, plugin_id, lambda _: grants))[1]
+
+    async def change_grants(
+        self, actor: Actor, family: PluginFamily, plugin_id: str, change: GrantChange
+    ) -> tuple[tuple[Grant, ...], Plugin]:
+        """Replace the access list by what `change` returns for the present one, as `set_grants` does.
+
+        Returns the former list and the plugin.
+        """
         async with self._registry.changing:
             actor, plugin = await self._change_by(actor, family, plugin_id)
-            await self._save(replace(plugin, grants=self.access.granted(actor, grants, plugin.grants)))
-        return self._find(family, plugin_id)
+            wanted = self.access.granted(actor, change(plugin.grants), plugin.grants)
+            if wanted != plugin.grants:
+                await self._save(plugin, replace(plugin, grants=wanted))
+        return plugin.grants, self._find(family, plugin_id)
 
     def valves(self, actor: Actor, family: PluginFamily, plugin_id: str) -> dict[str, Any]:
         """Return the stored valves without defaults; not_configured when they cannot be decrypted."""
@@ -233,7 +256,7 @@ class PluginService:
             else:
                 loaded = await self._registry.loaded(family, plugin_id)
                 changed = await loaded.changed_valves(plugin.valves, values)
-                await self._save(replace(self._find(family, plugin_id), valves=changed))
+                await self._save(plugin, replace(self._find(family, plugin_id), valves=changed))
         log.info("valves changed", extra={**log_fields(family, plugin_id), "by": actor.user_id})
         return changed
 
@@ -251,6 +274,7 @@ class PluginService:
     async def _change_by(self, actor: Actor, family: PluginFamily, plugin_id: str) -> tuple[Actor, Plugin]:
         """Return the actor with its current rights, and the plugin that it may change."""
         actor = await self.access.current(actor)
+        await self._freshness.renew()
         return actor, self._writable(actor, family, plugin_id)
 
     def _writable(self, actor: Actor, family: PluginFamily, plugin_id: str) -> Plugin:
@@ -292,11 +316,14 @@ class PluginService:
             updated_at=self._clock(),
         )
 
-    async def _replace(self, plugin: Plugin, undo: AsyncExitStack) -> None:
-        """Store a plugin with a new source; `undo` ends the new instance when it cannot be stored."""
+    async def _replace(self, before: Plugin, plugin: Plugin, undo: AsyncExitStack) -> None:
+        """Store a plugin with a new source in place of `before`.
+
+        `undo` ends the new instance when it cannot be stored.
+        """
         loaded = await load_on_trial(self._registry, plugin, undo)
         stored = plugin if loaded is None else loaded.plugin
-        await self._store_record(stored)
+        await self._store_record(before, stored)
         undo.pop_all()
         await self._registry.adopt(stored, loaded)
 
@@ -307,7 +334,7 @@ class PluginService:
             undo.push_async_callback(loaded.end, END_SECONDS)
             changed = await loaded.changed_valves({}, values)
             stored = replace(loaded.plugin, valves=changed, updated_at=self._clock())
-            await self._store_record(stored)
+            await self._store_record(plugin, stored)
             undo.pop_all()
             await self._registry.adopt(stored, loaded)
         return changed
@@ -321,15 +348,23 @@ class PluginService:
             await self._store.remove(plugin.family, plugin.id)
             await self._store.put(plugin)
 
-    async def _save(self, plugin: Plugin) -> None:
+    async def _save(self, before: Plugin, plugin: Plugin) -> None:
         changed = replace(plugin, updated_at=self._clock())
-        await self._store_record(changed)
+        await self._store_record(before, changed)
         await self._registry.update(changed)
 
-    async def _store_record(self, plugin: Plugin) -> None:
-        """Store a plugin, without its source if that is in a file."""
+    async def _store_record(self, before: Plugin, plugin: Plugin) -> None:
+        """Store a plugin in place of `before`, without its source if that is in a file."""
         is_own = plugin.origin is PluginOrigin.DATABASE
-        await self._store.put(plugin if is_own else replace(plugin, content=""))
+        async with self._transactor.exclusive(CHANGE_LOCK):
+            self._check_current(before)
+            await self._store.put(plugin if is_own else replace(plugin, content=""))
+
+    def _check_current(self, plugin: Plugin) -> None:
+        """Raise conflict if another process has changed a plugin since it was read, inside the lock."""
+        if not self._registry.is_current(plugin):
+            sentence = f"cannot change {plugin.id!r}: another process has changed it meanwhile, try again"
+            raise GatewayError(ErrorKind.CONFLICT, sentence, code=REVISION_CHANGED)
 
     async def _try(self, family: PluginFamily, plugin_id: str) -> None:
         try:

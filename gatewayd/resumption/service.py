@@ -163,11 +163,15 @@ class ResumableStreams:
         async with self._lock:
             await self._store.remove_user(user_id)
 
-    async def resume(self) -> None:
-        """Mark the streams of the former process as interrupted; call once, before the first request."""
+    async def resume(self) -> int:
+        """Mark the streams of dead processes as interrupted, and return their number.
+
+        A daemon alone calls it once, before the first request.
+        """
         count_interrupted = await self._store.interrupt(self._clock())
         if count_interrupted:
             log.info("streams interrupted by a restart", extra={"streams": count_interrupted})
+        return count_interrupted
 
     async def run(self) -> None:
         """Write the frames of all streams, end unread ones and delete old ones, for ever."""

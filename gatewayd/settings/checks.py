@@ -38,6 +38,11 @@ def _listeners(settings: Settings) -> FoundProblems:
         yield given, f"cannot use {given}: {absent} is not set"
 
 
+def _proxy_protocol(settings: Settings) -> FoundProblems:
+    if settings.proxy_protocol and not settings.trusted_proxies:
+        yield "proxy_protocol", "cannot use proxy_protocol: trusted_proxies is empty, so nobody could connect"
+
+
 def _first_administrator(settings: Settings) -> FoundProblems:
     has_password = bool(settings.webui_admin_password.get_secret_value())
     if bool(settings.webui_admin_email) != has_password:
@@ -90,6 +95,22 @@ def _page_module(settings: Settings) -> FoundProblems:
     path = settings.page_module
     if path is not None and not path.is_file():
         yield "page_module", f"cannot use page_module = {str(path)!r}: there is no such file"
+
+
+def _cluster(settings: Settings) -> FoundProblems:
+    if not settings.cluster:
+        return
+    if settings.database_location().startswith("sqlite"):
+        yield (
+            "cluster",
+            "cannot use cluster with SQLite: several nodes need database_url with a PostgreSQL server",
+        )
+    if not settings.webui_secret_key.get_secret_value():
+        yield (
+            "cluster",
+            "cannot use cluster without webui_secret_key: each node would make a secret of its own, and "
+            "accept no session of the others",
+        )
 
 
 REQUIRED_TOGETHER: Final = (
@@ -217,12 +238,14 @@ def _is_loopback(host: str) -> bool:
 PROBLEMS: Final = (
     SettingsCheck(("webui_auth_cookie_same_site", "webui_auth_cookie_secure"), _cookie),
     SettingsCheck(("host", "http_socket", "control_socket", "tls_certificate", "tls_key"), _listeners),
+    SettingsCheck(("proxy_protocol", "trusted_proxies"), _proxy_protocol),
     SettingsCheck(("webui_admin_email", "webui_admin_password"), _first_administrator),
     SettingsCheck(("openai_api_base_urls", "openai_api_keys"), _key_positions),
     SettingsCheck(
         ("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names
     ),
     SettingsCheck(tuple(OAuthFields.model_fields), _identity_providers),
+    SettingsCheck(("cluster", "database_url", "data_dir", "webui_secret_key"), _cluster),
     SettingsCheck(("builtin_model_path",), _builtin_model),
     SettingsCheck(("page_module",), _page_module),
     SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),

@@ -6,6 +6,7 @@ from pydantic import Field
 
 SERVER: Final = "Server"
 STORAGE: Final = "Storage"
+CLUSTER: Final = "Cluster"
 ACCOUNTS: Final = "Accounts"
 SIGN_IN_PROVIDERS: Final = "Sign-in by providers"
 KEYS: Final = "API keys"
@@ -23,12 +24,14 @@ EVENTS: Final = "Events"
 CHATS: Final = "Chats"
 PAGE: Final = "Page"
 LIMITS: Final = "Limits and time-outs"
+RETENTION: Final = "Retention"
 MONITORING: Final = "Monitoring"
 LOGGING: Final = "Logging"
 
 CATEGORIES: Final = (
     SERVER,
     STORAGE,
+    CLUSTER,
     ACCOUNTS,
     SIGN_IN_PROVIDERS,
     KEYS,
@@ -46,6 +49,7 @@ CATEGORIES: Final = (
     CHATS,
     PAGE,
     LIMITS,
+    RETENTION,
     MONITORING,
     LOGGING,
 )

@@ -20,6 +20,12 @@ class ListenerFields(BaseSettings):
     port: types.Whole = setting(
         restart(SERVER), 8080, "TCP port to listen on; 0 takes a free one.", ge=0, le=65535
     )
+    proxy_protocol: types.Switch = setting(
+        restart(SERVER),
+        False,
+        "Whether each connection by TCP begins with a header of the PROXY protocol and comes from"
+        " trusted_proxies; others are refused.",
+    )
     tls_certificate: types.OptionalFile = setting(
         restart(SERVER),
         None,

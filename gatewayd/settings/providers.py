@@ -37,6 +37,8 @@ UpstreamProtocol = Annotated[
     ExpectedValue('"chat", "responses", "responses_with_tools" or ""'),
 ]
 
+BatchUse = Annotated[Literal["own", "passed"], ExpectedValue('"own" or "passed"')]
+
 ModelList = Annotated[Literal["filter", "add", "replace"], ExpectedValue('"filter", "add" or "replace"')]
 
 Maker = Annotated[
@@ -134,6 +136,11 @@ class Provider(BaseModel):
         (),
         description="Betas and headers anthropic-* of callers that a provider of the kind anthropic does not"
         " get, with the parts of requests that belong to them; * stands for any text.",
+    )
+    batches: BatchUse = Field(
+        "own",
+        description="Who runs batches of the models of a provider of kind openai or anthropic: own is the"
+        " queue of the gateway, passed the provider, see gatewayd-dialects(7).",
     )
     connections: Annotated[int, ExpectedValue("a whole number")] = Field(
         10_000,

@@ -11,6 +11,7 @@ from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gatewayd.settings import types
+from gatewayd.settings.cluster import ClusterFields
 from gatewayd.settings.connections import ConnectionFields
 from gatewayd.settings.directory import DirectoryFields
 from gatewayd.settings.fields import (
@@ -34,6 +35,7 @@ from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.operations.metrics import MetricsFields
+from gatewayd.settings.operations.retention import RetentionFields
 from gatewayd.settings.page import PageFields
 from gatewayd.settings.permissions import PermissionFields
 from gatewayd.settings.plugins import PluginFields
@@ -68,10 +70,12 @@ class ConfiguredRuntime:
 
 class Settings(
     ListenerFields,
+    ClusterFields,
     ConnectionFields,
     DirectoryFields,
     FileStoreFields,
     MetricsFields,
+    RetentionFields,
     PageFields,
     PluginFields,
     RetrievalFields,

@@ -1,15 +1,17 @@
 """Stores of batches and of their files."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
 from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchFile, BatchStatus
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode_sanitised, fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, storable_ids
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import insert_rows
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.tables.batches import BatchFileRow, BatchRow
 
 JSON_COLUMNS: Final = frozenset({"metadata", "errors"})
@@ -83,6 +85,17 @@ class TortoiseBatches:
         async with write_transaction("change the batch"):
             mine = BatchRow.filter(id=batch_id, status__in=_values(states))
             return await mine.update(**_stored(columns)) > 0
+
+    async def store_usage(
+        self, batch_id: str, usage: Mapping[UsageKey, UsageSums], completed: int, failed: int
+    ) -> bool:
+        """Add to the usage and set the counts of a batch, in one transaction."""
+        async with write_transaction("count the answers of the batch"):
+            if not await self.change(batch_id, UNFINISHED, completed=completed, failed=failed):
+                return False
+            if usage:
+                await TortoiseUsage().add(usage)
+            return True
 
     async def remove(self, batch_id: str) -> bool:
         """Delete a batch."""

@@ -57,10 +57,11 @@ async def add(chats: AsyncIterable[NewChat]) -> None:
         await _Addition(is_sliced=True).run(chats)
 
 
-async def hide(column: str, value: str) -> Sequence[str]:
+async def hide(column: str, value: str, condition: str = "1 = 1") -> Sequence[str]:
     """Make the chats whose column has a value unfinished, and return their ids.
 
-    Chats that another process is deleting are not included.
+    `condition` is a further condition of a row `c` of `chats`, without values from outside. Chats that
+    another process is deleting are not included.
     """
     async with write_transaction("remove the chat") as client:
         statement = SqlStatement(client)
@@ -68,7 +69,7 @@ async def hide(column: str, value: str) -> Sequence[str]:
         ending = " FOR KEY SHARE" if statement.is_postgres else ""
         rows = await statement.run(
             f"INSERT INTO chat_tags (chat_id, tag, name) SELECT c.id, '{UNFINISHED}', '{UNFINISHED}'"  # noqa: S608
-            f" FROM chats c WHERE c.{column} = {statement.bind(value)}{ending}"
+            f" FROM chats c WHERE c.{column} = {statement.bind(value)} AND {condition}{ending}"
             " ON CONFLICT DO NOTHING RETURNING chat_id"
         )
     return [row["chat_id"] for row in rows]

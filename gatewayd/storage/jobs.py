@@ -10,6 +10,7 @@ from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, stored_values
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import upsert_rows
+from gatewayd.storage.nodes.nodes import ALIVE, NOW
 from gatewayd.storage.tables.documents import JobRow
 
 MAX_WAITING_ROWS: Final = 2000
@@ -41,7 +42,8 @@ SIZE_CLASS_CASE: Final = (
 LEASE_JOBS: Final = (
     "WITH free AS MATERIALIZED (SELECT id FROM ingest_jobs "
     "WHERE file_id {files} AND not_before <= {now} AND lease_until <= {now}{skipping}) "
-    "UPDATE ingest_jobs SET attempts = attempts + 1, lease_owner = {owner}, lease_until = {until} "
+    "UPDATE ingest_jobs SET attempts = attempts + 1, lease_owner = {owner}, lease_until = {until}, "
+    "fence = {greatest}(fence, {now}) + 1 "
     "WHERE id IN (SELECT id FROM free) RETURNING *"
 )
 SKIP_LOCKED: Final = " FOR UPDATE SKIP LOCKED"
@@ -52,6 +54,16 @@ RELEASE_JOBS: Final = (
 SELECT_NEXT_DUE: Final = (
     "SELECT MIN(CASE WHEN lease_until > not_before THEN lease_until ELSE not_before END) AS due"
     " FROM ingest_jobs WHERE not_before > {now} OR lease_until > {now}"
+)
+
+
+HOLD_JOB: Final = (
+    "SELECT id FROM ingest_jobs WHERE file_id = {file} AND lease_owner = {owner} AND fence = {fence}{locking}"
+)
+SELECT_ABANDONED: Final = (
+    "SELECT * FROM ingest_jobs WHERE lease_owner <> '' "  # noqa: S608 - constants
+    f"AND (lease_until * 1000 <= {NOW} OR lease_owner NOT IN {ALIVE}) ORDER BY created_at, id"
+    " FOR UPDATE SKIP LOCKED"
 )
 
 
@@ -105,6 +117,8 @@ class TortoiseJobs:
                 "owner": statement.bind(holder),
                 "until": statement.bind(until),
                 "skipping": SKIP_LOCKED if statement.is_postgres else "",
+                # Not from 0 again for a job that was removed and queued again.
+                "greatest": "GREATEST" if statement.is_postgres else "MAX",
             }
             taken = await statement.run(LEASE_JOBS.format(**places))
         rows = [JobRow._init_from_db(**row) for row in taken]
@@ -117,6 +131,24 @@ class TortoiseJobs:
         async with write_transaction("renew the lease of the job"):
             mine = JobRow.filter(file_id=file_id, lease_owner=owner)
             return await mine.update(lease_until=until) > 0
+
+    async def hold(self, job: IngestJob) -> bool:
+        """Lock a job for the caller's transaction; False when its owner or its fence is another one now."""
+        async with write_transaction("hold the job") as client:
+            statement = SqlStatement(client)
+            values = {
+                "file": statement.bind(job.file_id),
+                "owner": statement.bind(job.lease_owner),
+                "fence": statement.bind(job.fence),
+                "locking": " FOR UPDATE" if statement.is_postgres else "",
+            }
+            return bool(await statement.run(HOLD_JOB.format(**values)))
+
+    async def list_abandoned(self) -> Sequence[IngestJob]:
+        """Return the leased jobs of dead nodes, and those whose lease is over, locked for the transaction."""
+        async with write_transaction("look for abandoned jobs") as client:
+            rows = await SqlStatement(client).run(SELECT_ABANDONED)
+        return [_job_of(JobRow._init_from_db(**row)) for row in rows]
 
     async def release(self, owner: str) -> None:
         """Release all leases of an owner and uncount their attempts."""
@@ -146,10 +178,11 @@ class TortoiseJobs:
             rows = await wanted.order_by("created_at", "id")
         return [_job_of(row) for row in rows]
 
-    async def count(self) -> int:
-        """Return the number of jobs."""
+    async def count(self, *, leased: bool = False) -> int:
+        """Return the number of jobs, or of the `leased` ones."""
+        wanted = JobRow.exclude(lease_owner="") if leased else JobRow.all()
         with translate_errors("count jobs"):
-            return await JobRow.all().count()
+            return await wanted.count()
 
     async def next_due(self, now: int) -> int | None:
         """Return the earliest time after `now` at which another job becomes due or free, None without one."""
@@ -174,4 +207,5 @@ def _job_of(row: Any) -> IngestJob:
         lease_until=row.lease_until,
         error=row.error,
         created_at=row.created_at,
+        fence=row.fence,
     )

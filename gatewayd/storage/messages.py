@@ -35,6 +35,12 @@ class EncodedMessage(NamedTuple):
     lists: Mapping[str, Sequence[str]]
 
 
+UNCLAIMED: Final = (
+    " AND NOT EXISTS (SELECT 1 FROM answer_runs r"
+    " WHERE r.chat_id = chat_messages.chat_id AND r.message_id = chat_messages.id)"
+)
+
+
 class TortoiseMessages:
     """Implements `chats.interfaces.MessageStore`."""
 
@@ -155,8 +161,12 @@ class TortoiseMessages:
             chat, gone = statement.bind(chat_id), statement.among(list(message_ids))
             await statement.run(f"DELETE FROM chat_messages WHERE chat_id = {chat} AND id {gone}")  # noqa: S608
 
-    async def end_running(self, error: Mapping[str, Any]) -> int:
-        """Mark every message in the state RUNNING as done with `error`; return their number."""
+    async def end_running(self, error: Mapping[str, Any], *, unclaimed: bool = False) -> int:
+        """Mark every message in the state RUNNING as done with `error`; return their number.
+
+        With `unclaimed` only those that no run of a node claims: a claim precedes the state, and follows it.
+        """
+        condition = UNCLAIMED if unclaimed else ""
         async with write_transaction("end the running messages") as client:
             statement = SqlStatement(client)
             value = statement.bind(encode_sanitised(dict(error), "error"))
@@ -170,7 +180,7 @@ class TortoiseMessages:
             )
             rows = await statement.run(
                 f"UPDATE chat_messages SET attributes = {merged}, done = TRUE, state = {idle}"  # noqa: S608
-                f" WHERE state = {running} RETURNING number"
+                f" WHERE state = {running}{condition} RETURNING number"
             )
         return len(rows)
 

@@ -57,6 +57,13 @@ class TortoiseUsers:
             row = await UserRow.get_or_none(email=email)
         return None if row is None else user_from_row(row)
 
+    async def has_username(self, username: str) -> bool:
+        """Tell whether an account has this username."""
+        if not fits_columns(UserRow, username=username):
+            return False
+        with translate_errors("read a user"):
+            return await UserRow.filter(username=username).exists()
+
     async def find_password_hash(self, user_id: str) -> str | None:
         """Return the password hash of a user, None without one."""
         if not fits_columns(UserRow, id=user_id):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.fakes.daemons.daemon import Daemon, running_daemon
 from tests.fakes.daemons.failing_provider_site import configuration
+from tests.fakes.http.multipart_forms import FORM, field, file_part, form
 from tests.fakes.http.raw_http import Reply as Answer
 from tests.fakes.http.raw_http import send
 from tests.fakes.providers.all_routes_upstream import Everything
@@ -203,12 +204,49 @@ def test_calls_wait_in_the_queue_of_their_model(site: LimitSite) -> None:
                 assert float(answer.headers["x-gateway-queue-time"]) > 0
 
 
+def test_a_quota_of_storage_refuses_files_of_each_path(site: LimitSite) -> None:
+    """Documents, files of batches, and texts that become files; by the declared length and as bytes come."""
+    kilobyte = 1000
+    limit = site.limit(user="root@example.org", storage_bytes=500 * kilobyte)
+
+    def upload(path: str, size: int, *, is_chunked: bool = False) -> Answer:
+        body = form(field("purpose", "batch"), file_part(b"x" * size))
+        headers = {"Authorization": f"Bearer {site.token}", "Content-Type": FORM}
+        pieces = [body[start : start + 50_000] for start in range(0, len(body), 50_000)]
+        return send(site.daemon.base_url, "POST", path, pieces if is_chunked else body, headers)
+
+    for path in ("/api/v1/files/?process=false", "/v1/files"):
+        for is_chunked in (False, True):
+            refused = upload(path, 800 * kilobyte, is_chunked=is_chunked)
+            assert (refused.status, refused.json["error"]["code"]) == (413, "storage_quota_exceeded"), refused
+            assert refused.json["error"]["message"] == (
+                "cannot store the file: it exceeds the storage quota of 500000 bytes of this account,"
+                " of which 0 are used"
+            )
+    assert upload("/api/v1/files/?process=false", 300 * kilobyte).status == 200
+    assert upload("/v1/files", 199 * kilobyte).status == 200
+    text = {"name": "notes.txt", "content": "words " * kilobyte}
+    refused = site.send("/api/v1/retrieval/process/text", text)
+    assert (refused.status, refused.json["error"]["code"]) == (413, "storage_quota_exceeded")
+    assert site.uses()["storage_bytes"] == {
+        "what": "storage_bytes",
+        "used": "499000",
+        "reserved": "",
+        "left": "1000",
+        "resets_at": None,
+    }
+    shown = json.loads(site.daemon.run_ctl("user", "show", "root@example.org", "-o", "json").stdout)
+    assert (shown["storage_bytes"], shown["storage_left_bytes"]) == (499_000, 1000)
+    assert site.send(f"{LIMITS}/{limit}", method="DELETE").status == 200
+    assert upload("/v1/files", 800 * kilobyte).status == 200
+
+
 def test_a_killed_daemon_forgets_no_reservation(tmp_path: Path, folder: Path, provider: Provider) -> None:
     """A stream is cut by kill -9: what it had reserved stays charged, and nothing is held after the start."""
     arguments = (tmp_path / "state", "-f", str(folder / "gatewayd.toml"))
     with running_daemon(*arguments) as daemon:
-        form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
-        token = daemon.call("POST", "/api/v1/auths/signup", form)[1]["token"]
+        person = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
+        token = daemon.call("POST", "/api/v1/auths/signup", person)[1]["token"]
         site = LimitSite(daemon, provider, token)
         site.limit(default=True, budgets=["1000tokens/month"], parallel=1)
         provider.script(Reply(steps=[sse(openai_chunk(content="one")), SILENCE]))
@@ -227,7 +265,7 @@ def test_a_killed_daemon_forgets_no_reservation(tmp_path: Path, folder: Path, pr
     provider.release()
     provider.script()
     with running_daemon(*arguments) as daemon:
-        site = LimitSite(daemon, provider, daemon.call("POST", "/api/v1/auths/signin", form)[1]["token"])
+        site = LimitSite(daemon, provider, daemon.call("POST", "/api/v1/auths/signin", person)[1]["token"])
         kept = site.uses()["1000tokens/month"]
         assert (kept["used"], kept["reserved"]) == (held["used"], "")
         # What is left is too little for another one of this size, and enough for a small one.

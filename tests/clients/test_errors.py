@@ -117,6 +117,44 @@ def test_retry_after_is_passed_on_to_anthropic(scene: Scene, anthropic_client: a
     assert caught.value.request_id
 
 
+def gemini_quota(quota_id: str) -> Reply:
+    """Return a refusal of Gemini in its OpenAI form, which is a list."""
+    metric = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+         "violations": [{"quotaMetric": metric, "quotaId": quota_id, "quotaValue": "20"}]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.5s"},
+    ]  # fmt: skip
+    message = "You exceeded your current quota, please check your plan and billing details."
+    error = {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED", "details": details}
+    return json_reply([{"error": error}], 429)
+
+
+def test_a_quota_of_a_day_is_not_tried_again_and_one_of_a_minute_is(
+    scene: Scene, openai_client: openai.OpenAI, anthropic_client: anthropic.Anthropic
+) -> None:
+    patient = openai_client.with_options(max_retries=2)
+    day = gemini_quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier")
+    scene.provider.script(day)
+    with pytest.raises(openai.RateLimitError) as caught:
+        patient.chat.completions.create(model="o.m", messages=HI)
+    assert (caught.value.code, caught.value.type) == ("insufficient_quota", "insufficient_quota")
+    assert caught.value.response.headers["x-should-retry"] == "false"
+    assert "Retry-After" not in caught.value.response.headers
+    scene.provider.script(day)
+    with pytest.raises(anthropic.APIStatusError) as refused:
+        anthropic_client.with_options(max_retries=2).messages.create(model="o.m", messages=HI, max_tokens=9)
+    assert (refused.value.status_code, refused.value.body["error"]["type"]) == (402, "billing_error")
+    minute = gemini_quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier")
+    scene.provider.script(minute)
+    answer = patient.chat.completions.create(model="o.m", messages=HI)
+    assert answer.choices[0].message.content == "Hello from m"
+    scene.provider.script(minute)
+    with pytest.raises(openai.RateLimitError) as limited:
+        openai_client.chat.completions.create(model="o.m", messages=HI)
+    assert (limited.value.code, limited.value.response.headers["Retry-After"]) == ("rate_limit_exceeded", "1")
+
+
 def test_a_client_that_retries_is_served_then(scene: Scene, openai_client: openai.OpenAI) -> None:
     scene.provider.script(json_reply({"error": {"message": "slow down"}}, 429, Retry_After="0"))
     patient = openai_client.with_options(max_retries=1)

@@ -233,6 +233,17 @@ def test_more_vectors_than_a_provider_is_asked_for_at_once(
 # Other resources -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("tokens", [[1, 2], [[1, 2], [3]]])
+def test_tokens_are_for_providers_that_take_them(
+    scene: Scene, openai_client: openai.OpenAI, tokens: list[int] | list[list[int]]
+) -> None:
+    with pytest.raises(openai.BadRequestError, match="no lists of tokens") as caught:
+        openai_client.embeddings.create(model=model_of("ollama"), input=tokens)
+    assert caught.value.param == "input"
+    count = len(tokens) if isinstance(tokens[0], list) else 1
+    assert len(openai_client.embeddings.create(model=model_of("openai"), input=tokens).data) == count
+
+
 def test_completions_of_old(scene: Scene, openai_client: openai.OpenAI) -> None:
     choice = {"index": 0, "text": " world", "logprobs": None, "finish_reason": "stop"}
     whole = {"id": "c", "object": "text_completion", "created": 1, "model": "m", "choices": [choice]}

@@ -373,6 +373,8 @@ SCRIPTS: dict[str, list[Step]] = {
         Step("limit set --group staff --each-member --parallel 1", 5),
         Step("limit set --key none --parallel 1", 5),
         Step("limit set --all --budget 10eur/month", 1),
+        Step("limit set --group staff --storage 10G", 5),
+        Step("limit set --user {root} --storage 100G"),
         Step("limit set --all --default --parallel 1", 2),
         Step("limit set --all", 2),
         Step("limit list"),

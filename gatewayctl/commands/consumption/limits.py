@@ -1,4 +1,4 @@
-"""`gatewayctl limit`: limits and budgets of model calls."""
+"""`gatewayctl limit`: limits and budgets of model calls, and quotas of storage."""
 
 from typing import Annotated, Any
 
@@ -7,10 +7,11 @@ import typer
 from gatewayctl.command import DryRun, Noun, Session, Yes
 from gatewayctl.prompts import confirm, usage
 from gatewayctl.render import View
+from gatewayctl.values import parse_size
 from gatewayctl.wire import routes
 from gatewayctl.wire.consumption.limits import Limit, LimitChange, LimitUse, LimitWritten
 
-noun = Noun("Limits and budgets of model calls.")
+noun = Noun("Limits and budgets of model calls, and quotas of storage.")
 
 OFF = "off"
 """Value of an option that removes a limit."""
@@ -39,6 +40,7 @@ ROWS: View[Limit] = View(
         "TOKENS/MIN": lambda row: row.tokens_per_minute,
         "PARALLEL": lambda row: row.parallel,
         "BUDGETS": lambda row: ", ".join(row.budgets) or None,
+        "STORAGE": lambda row: row.storage_bytes,
         "ID": lambda row: row.id,
     },
 )
@@ -103,6 +105,10 @@ WarnAt = Annotated[
         "--warn-at", metavar="PERCENT", help="Part of a budget at which the user is warned, or off."
     ),
 ]
+Storage = Annotated[
+    str | None,
+    typer.Option("--storage", metavar="SIZE", help="Bytes in files, such as 500M or 20G, or off."),
+]
 LimitRef = Annotated[str, typer.Argument(metavar="LIMIT", help="Id of the limit, as limit list shows it.")]
 
 
@@ -132,6 +138,7 @@ def show(
     "gatewayctl limit set --default --requests-per-minute 60 --budget 5usd/week",
     "gatewayctl limit set --group staff --budget 500usd/month --warn-at 80",
     "gatewayctl limit set --user ada@example.org --model big --tokens-per-minute off --parallel 2",
+    "gatewayctl limit set --default --storage 5G",
 )
 def set_limit(
     session: Session,
@@ -147,6 +154,7 @@ def set_limit(
     parallel: ParallelCalls = None,
     budget: Budgets = None,
     warn_at: WarnAt = None,
+    storage: Storage = None,
     dry_run: DryRun = False,
 ) -> None:
     """Create a limit, or change the one of the same subject and model.
@@ -163,6 +171,8 @@ def set_limit(
         requests_per_minute=requests, tokens_per_minute=tokens, parallel=parallel, warn_percent=warn_at
     )
     values = {name: _number(name, text) for name, text in texts.items()}
+    if storage is not None:
+        values["storage_bytes"] = None if storage == OFF else parse_size(storage)
     if budget is not None:
         values["budgets"] = None if budget == [OFF] else budget
     if not values:

@@ -1,4 +1,4 @@
-"""Limits of model calls on the wire."""
+"""Limits of model calls and of storage on the wire."""
 
 from pydantic import Field
 
@@ -8,7 +8,8 @@ from gatewayctl.wire.base import Reply, Request, Written
 class LimitUse(Reply):
     """The present use of one quantity of a limit, as texts with their unit.
 
-    `what` is requests_per_minute, tokens_per_minute, parallel or a budget such as `10usd/month`.
+    `what` is requests_per_minute, tokens_per_minute, parallel, storage_bytes or a budget such as
+    `10usd/month`.
     `reserved` is the part of `used` that calls in flight hold. `resets_at` is the end of a budget's period.
     """
 
@@ -36,6 +37,7 @@ class Limit(Reply):
     parallel: int | None = None
     budgets: list[str] = Field(default_factory=list)
     warn_percent: int | None = None
+    storage_bytes: int | None = None
     created_at: str | None = None
     updated_at: str | None = None
     uses: list[LimitUse] = Field(default_factory=list)
@@ -69,3 +71,4 @@ class LimitChange(Request):
     parallel: int | None = None
     budgets: list[str] | None = None
     warn_percent: int | None = None
+    storage_bytes: int | None = None

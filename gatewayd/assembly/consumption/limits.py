@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final
 
-from gatewayd.assembly.accounts import AccountServices
+from gatewayd.assembly.accounts import AccountServices, AccountStores
 from gatewayd.assembly.events import LiveServices
 from gatewayd.catalog.service import Catalog
 from gatewayd.events.records import EventTarget
@@ -24,10 +24,12 @@ from gatewayd.limits.memory_rates import MemoryRates
 from gatewayd.limits.queue_admission import QueueAdmission, QueueSetup
 from gatewayd.limits.records import BudgetDemand
 from gatewayd.limits.service import Limits
+from gatewayd.limits.storage_quotas import StorageQuotas
 from gatewayd.metering.records import MeteredCall
 from gatewayd.settings import Settings
 from gatewayd.storage.limits.budgets import TortoiseBudgets
 from gatewayd.storage.limits.rules import TortoiseLimitRules
+from gatewayd.storage.limits.stored_bytes import TortoiseStoredBytes
 from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class LimitServices:
     admission: LimitAdmission
     options: LimitOptions
     queues: QueueAdmission
+    quotas: StorageQuotas
 
     def configure(self, settings: Settings) -> None:
         """Use the price and the queues of the settings."""
@@ -103,8 +106,22 @@ class QueuePositions:
         await self._events.emit(target, event)
 
 
+def make_quotas(accounts: AccountServices, stores: AccountStores) -> StorageQuotas:
+    """Return the quotas of storage, in force once the limits are open."""
+
+    async def groups_of(user_id: str) -> Sequence[str]:
+        return (await stores.groups.list_group_ids([user_id])).get(user_id, ())
+
+    return StorageQuotas(TortoiseStoredBytes(), groups_of, accounts.commits)
+
+
 async def open_limits(
-    settings: Settings, catalog: Catalog, live: LiveServices, tasks: TaskRegistry, stack: AsyncExitStack
+    settings: Settings,
+    catalog: Catalog,
+    live: LiveServices,
+    quotas: StorageQuotas,
+    tasks: TaskRegistry,
+    stack: AsyncExitStack,
 ) -> LimitServices:
     """Return the services; from now on they admit the calls of the catalogue's models."""
     budgets, rates = TortoiseBudgets(), MemoryRates()
@@ -116,7 +133,7 @@ async def open_limits(
         return "" if record is None else record.base_model_id or ""
 
     admission = LimitAdmission(rates, ledger, lambda: catalog.meter.pricing, base_of, options)
-    limits = Limits(TortoiseLimitRules(), rates, budgets, admission)
+    limits = Limits(TortoiseLimitRules(), rates, budgets, admission, quotas)
     closed = await limits.load()
     if closed:
         log.warning("%s calls of the former process stay charged as reserved", closed)
@@ -125,7 +142,7 @@ async def open_limits(
     queues = QueueAdmission(queue_options(settings), QueuePositions(live.events, tasks).announce)
     # A call that waits for a place has its part of the limits already.
     catalog.meter.admissions += [admission, queues]
-    return LimitServices(limits, admission, options, queues)
+    return LimitServices(limits, admission, options, queues, quotas)
 
 
 def queue_options(settings: Settings) -> QueueSetup:

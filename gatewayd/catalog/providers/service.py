@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 
 from gatewayd import ids
@@ -33,11 +34,18 @@ class ManagedProviders:
 
     Providers of the settings cannot be changed. The switch of a family follows the runtime settings: a stored
     value overrides that of the settings, and without `persistent` an explicit value of the settings cannot be
-    changed. `on_change` is called after each change, to use the new providers.
+    changed. `on_change` is called after each change, to use the new providers. `exclusive` returns the block
+    that keeps other processes from a change, in which this one knows what they have stored.
     """
 
     def __init__(
-        self, store: ProviderStore, tester: ProviderTester, *, persistent: bool, clock: ids.Clock = ids.now
+        self,
+        store: ProviderStore,
+        tester: ProviderTester,
+        *,
+        persistent: bool,
+        clock: ids.Clock = ids.now,
+        exclusive: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         self._store = store
         self._tester = tester
@@ -46,10 +54,11 @@ class ManagedProviders:
         self._stored = StoredProviders()
         self._configured = ConfiguredProviders()
         self._changing = asyncio.Lock()
+        self._exclusive = exclusive
         self.on_change: Callable[[], None] = lambda: None
 
     async def load(self) -> None:
-        """Read the stored providers: at start."""
+        """Read the stored providers: at start, and after a change by another process."""
         stored = await self._store.load()
         self._stored = replace(stored, providers=tuple(map(self._usable, stored.providers)))
         for provider in self._stored.providers:
@@ -96,17 +105,22 @@ class ManagedProviders:
         settings, and for a form that was made from another `revision`.
         """
         async with self._changing:
-            if form.revision is not None and form.revision != self._stored.revision:
-                raise _conflict("the providers have changed since they were read", "revision")
-            providers = self._checked(form)
-            enabled = self._changed_switch(form)
-            others = [each for each in self._stored.providers if each.family is not form.family]
-            _check_names([*self._configured.providers, *others, *providers])
-            stored = StoredProviders((*others, *providers), enabled, self._stored.revision + 1)
-            await self._store.save(stored, at=self._clock(), by=by)
+            async with self._exclusive():
+                stored = self._replaced(form)
+                await self._store.save(stored, at=self._clock(), by=by)
             self._stored = stored
             self.on_change()
         return self.show(form.family)
+
+    def _replaced(self, form: ProviderForm) -> StoredProviders:
+        """Return what is stored after a change."""
+        if form.revision is not None and form.revision != self._stored.revision:
+            raise _conflict("the providers have changed since they were read", "revision")
+        providers = self._checked(form)
+        enabled = self._changed_switch(form)
+        others = [each for each in self._stored.providers if each.family is not form.family]
+        _check_names([*self._configured.providers, *others, *providers])
+        return StoredProviders((*others, *providers), enabled, self._stored.revision + 1)
 
     async def test(self, provider: ManagedProvider) -> ProviderOffer:
         """Test a provider, stored or not; MASK stands for the key of the provider with this id or address."""

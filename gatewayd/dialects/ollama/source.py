@@ -14,6 +14,7 @@ from gatewayd.completions.deltas import reasoning_of
 from gatewayd.completions.json_access import as_count, as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import check_calls
 from gatewayd.completions.records import Body
+from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.fields import check_arguments, json_schema, parse_arguments, parse_data_url, read_list
 from gatewayd.errors import invalid
 from gatewayd.ids import NewId
@@ -210,10 +211,7 @@ def to_embed(body: Mapping[str, Any]) -> Body:
     """
     given = body.get("input")
     texts = [given] if isinstance(given, str) else read_list(body, "input")
-    for index, item in enumerate(texts):
-        if not isinstance(item, str):
-            where = f"input[{index}]"
-            raise invalid(f"cannot send {where} to a local runtime: it is not a text", param=where)
+    refuse_tokens(texts)
     request: Body = {"model": body.get("model"), "input": texts}
     for name in _EMBED_FIELDS:
         if body.get(name) is not None:

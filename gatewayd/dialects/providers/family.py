@@ -56,6 +56,12 @@ ENGINES: Final = {
 MAKERS: Final = frozenset({maker for _, maker in HOSTS} | set(ENGINES.values()) | {"sglang", "tolerant"})
 """The words that the setting `maker` of a provider takes; `tolerant` has no rule at all."""
 
+TEXT_EMBEDDERS: Final = frozenset(
+    {"bedrock", "cerebras", "cohere", "dashscope", "gemini", "lmstudio", "minimax", "mistral", "ollama"}
+    | {"perplexity", "together", "vertex", "zai"}
+)
+"""Makers whose embeddings take texts only, while others take lists of token numbers too."""
+
 CACHE_PROXIES: Final = frozenset({"", "openrouter"})
 """Makers that serve Claude in chat completions and take `cache_control`; "" is a proxy of unknown make."""
 

@@ -10,8 +10,8 @@ from aiohttp import HttpVersion11, http_exceptions, web
 from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.connections.capacity import DESCRIPTOR_BUDGET, DescriptorBudget, public_descriptor_limits
+from gatewayd.http.connections.fast_path import FAST_PATH, FastConnection, FastPath, is_supported
 from gatewayd.http.connections.minimum_rate import RATES, MinimumRates
-from gatewayd.http.connections.slots import SeatedConnection
 from gatewayd.http.connections.slow_readers import UnsentWatch
 from gatewayd.http.errors import render
 from gatewayd.http.middleware import standard_headers
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 RequestFactory = Callable[..., web.BaseRequest]
 
 
-class ServerConnection(SeatedConnection):
+class ServerConnection(FastConnection):
     """One connection of a server. It replaces the error pages of aiohttp, which repeat the request."""
 
     _timer: asyncio.TimerHandle | None = None
@@ -93,7 +93,12 @@ class ConnectionServer(web.Server):
     """Factory of the connections of one application."""
 
     def __init__(
-        self, plain: web.Server, options: dict[str, Any], room: DescriptorBudget, rates: MinimumRates
+        self,
+        plain: web.Server,
+        options: dict[str, Any],
+        room: DescriptorBudget,
+        rates: MinimumRates,
+        fast_path: FastPath | None = None,
     ) -> None:
         super().__init__(
             plain.request_handler,
@@ -102,13 +107,18 @@ class ConnectionServer(web.Server):
         )
         self._options = options
         self._room = room
+        self._fast_path = fast_path
+        if fast_path is not None and not is_supported():
+            log.warning("fast path off: this release of aiohttp lacks names that it uses")
+            self._fast_path = None
         self._unsent = UnsentWatch(self.open, rates.send)
         self.is_draining = False
 
-    def __call__(self) -> web.RequestHandler:
+    def __call__(self) -> ServerConnection:
         """Return the protocol of a new connection."""
         connection = ServerConnection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
+        connection.fast_path = self._fast_path
         self._unsent.start()
         return connection
 
@@ -149,7 +159,11 @@ class ServerRunner(web.AppRunner):
             else DescriptorBudget(public_descriptor_limits())
         )
         return ConnectionServer(
-            await super()._make_server(), self._options, room, self.app.get(RATES, MinimumRates())
+            await super()._make_server(),
+            self._options,
+            room,
+            self.app.get(RATES, MinimumRates()),
+            self.app.get(FAST_PATH),
         )
 
 

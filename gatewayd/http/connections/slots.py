@@ -4,15 +4,25 @@ import asyncio
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Protocol, cast
 
 from aiohttp import StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 
-from gatewayd.http.connections.capacity import DescriptorBudget, RequestHold
+from gatewayd.http.connections.capacity import DescriptorBudget, LimitedConnection, RequestHold
 from gatewayd.http.connections.drain import DrainingConnection
+from gatewayd.http.connections.proxy_header import PeerName
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.connections.slow_readers import acknowledged_bytes
+
+
+class ArrivedConnection(LimitedConnection, Protocol):
+    """A connection before it had a protocol: its place in the budget, and the name of its client."""
+
+    @property
+    def peer(self) -> PeerName:
+        """The name of the other end, or that of the client which a proxy names."""
+        ...
 
 
 class SeatedConnection(DrainingConnection):
@@ -28,6 +38,9 @@ class SeatedConnection(DrainingConnection):
     uses_unix_socket = False
     """Whether the peer is a process of this machine that may open a unix socket."""
 
+    arrival: ArrivedConnection | None = None
+    """What the connection was before, None for one that begins with a request."""
+
     is_spare = False
     is_stranger = True
     # Kept after aiohttp has released it, until all bytes are sent.
@@ -36,7 +49,7 @@ class SeatedConnection(DrainingConnection):
     _payload: StreamReader | None = None
     _written = 0
     _hold: RequestHold | None = None
-    _peer_name: str | tuple[str, int, int, int] | tuple[str, int] | None = None
+    _peer_name: PeerName = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a place in the budget."""
@@ -45,11 +58,14 @@ class SeatedConnection(DrainingConnection):
         # A peer that left at once has no address either, whatever it used.
         self.uses_unix_socket = transport.get_extra_info("socket").family is socket.AF_UNIX
         self._peer_name = "" if self.uses_unix_socket else transport.get_extra_info("peername")
+        if self.arrival is not None:
+            self._peer_name = self.arrival.peer
+            self.room.leave(self.arrival)
         if not self.room.enter(self):
             self.force_close()
 
     @property
-    def peername(self) -> str | tuple[str, int, int, int] | tuple[str, int] | None:
+    def peername(self) -> PeerName:
         """The address of the other end, "" for a unix socket, whose peer may have a name like an address."""
         return self._peer_name
 
@@ -140,8 +156,7 @@ class SeatedConnection(DrainingConnection):
     @property
     def peer(self) -> str:
         """The address of the other end, "" for a unix socket."""
-        name = None if self._wire is None else self._wire.get_extra_info("peername")
-        return name[0] if isinstance(name, tuple) else ""
+        return self._peer_name[0] if isinstance(self._peer_name, tuple) else ""
 
     def evict(self) -> None:
         """Close at once and drop the unsent bytes."""

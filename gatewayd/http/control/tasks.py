@@ -49,7 +49,7 @@ class ControlTaskRoutes:
         """Answer `TaskList`; `?chat=` limits it to the tasks of one chat, `?user=` to those of one user."""
         chat_id, ref = request.query.get("chat"), request.query.get("user")
         user_id = None if ref is None else (await self._principals.owner(ref)).id
-        found = await self._of_chat(chat_id) if chat_id is not None else self._stopping.every()
+        found = await self._of_chat(chat_id) if chat_id is not None else await self._stopping.every()
         own_tasks = [info for info in found if user_id is None or info.purpose.user_id == user_id]
         return control_reply(wire.TaskList(tasks=await _render(own_tasks, self._principals)))
 
@@ -61,7 +61,7 @@ class ControlTaskRoutes:
         if wanted.chat is not None:
             found = await self._of_chat(wanted.chat)
         else:
-            found = [info for info in self._stopping.every() if info.id == wanted.task]
+            found = [info for info in await self._stopping.every() if info.id == wanted.task]
             if not found:
                 raise not_found("task", wanted.task or "")
         shown = await _render(found, self._principals)
@@ -73,7 +73,7 @@ class ControlTaskRoutes:
 
     async def _of_chat(self, chat_id: str) -> Sequence[TaskInfo]:
         """Return the tasks of a chat; not_found for an unknown chat without tasks."""
-        found = [info for info in self._stopping.every() if info.purpose.chat_id == chat_id]
+        found = [info for info in await self._stopping.every() if info.purpose.chat_id == chat_id]
         if not found and await self._chats.find_owner(chat_id) is None:
             raise not_found("chat", chat_id)
         return found

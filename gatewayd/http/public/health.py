@@ -110,11 +110,11 @@ class HealthRoutes:
 
     @answers(service.status)
     async def readiness(self, request: web.Request) -> web.StreamResponse:
-        """Answer 200 when ready, 503 while starting, stopping or without a database."""
+        """Answer 200 when ready, 503 while starting, stopping, draining or without a database."""
         problem = await self._probe.database_problem()
         detail = None if problem is None else problem.message
         if not self._probe.ready:
-            detail = "not ready: starting or stopping"
+            detail = "not ready: starting, stopping or draining"
         if detail is not None:
             return json_reply({"status": False, "detail": detail}, status=503)
         return json_reply({"status": True})

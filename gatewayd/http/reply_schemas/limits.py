@@ -20,6 +20,7 @@ def limit() -> dict[str, Any]:
         parallel=INTEGER_OR_NULL,
         budgets=listed(TEXT),
         warn_percent=INTEGER_OR_NULL,
+        storage_bytes=INTEGER_OR_NULL,
         created_at=INTEGER,
         updated_at=INTEGER,
     )

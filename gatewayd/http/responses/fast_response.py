@@ -64,6 +64,11 @@ class JsonReply(DirectReply):
         """Send the reply with the headers that the middleware adds to every reply."""
         if self._is_sent:
             return
+        self.send(request)
+        await request.writer.drain()
+
+    def send(self, request: web.BaseRequest) -> None:
+        """Send the reply and do not wait; raises ConnectionResetError when the client has left."""
         headers = {
             "Content-Type": "application/json",
             "Content-Length": str(len(self._content)),
@@ -71,7 +76,6 @@ class JsonReply(DirectReply):
             **self._own,
         }
         write_bytes(request, self._begin(request, headers) + self._content)
-        await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Do nothing: `prepare` has sent the whole reply."""

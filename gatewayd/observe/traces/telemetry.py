@@ -54,6 +54,11 @@ class RequestSpans:
         self._context = TraceContextTextMapPropagator()
         self.is_on = True
 
+    @property
+    def watches_begin(self) -> bool:
+        """Whether requests have spans."""
+        return self._tracer is not None
+
     def begun(self, notes: RequestNotes, request: HeadedRequest) -> None:
         """Start the span of a request."""
         if self._tracer is None:

@@ -91,6 +91,10 @@ class PluginFilters:
         is_direct = not request.scope.target.message_id and request.scope.task is None
         return _chain(chosen, FilterContext(request, request.scope), is_direct and self._runs_outlets())
 
+    def may_apply(self, model_id: str) -> bool:
+        """Return False if no filter can apply to the requests to a model."""
+        return bool(self._active(model_id))
+
     async def are_on(self, model_id: str) -> bool:
         """Return True if filters apply to requests that enable no toggle filter.
 

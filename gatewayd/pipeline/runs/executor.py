@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from gatewayd.pipeline.runs.interfaces import (
     MessageWriter,
     RunContext,
     RunOptions,
+    RunRegister,
 )
 from gatewayd.pipeline.runs.message_builder import MessageBuilder
 from gatewayd.pipeline.runs.pictures import StoredPictures
@@ -61,6 +62,7 @@ class RunServices:
     tasks: TaskRegistry
     deferred: DeferredWrites
     limiter: RunLimiter
+    register: RunRegister
     pictures: StoredPictures | None = None
 
 
@@ -196,7 +198,8 @@ class RunExecutor:
         content = self._content()
         if content and not self._services.deferred.is_pending(self._key):
             target = self._context.target
-            await self._services.answers.save(target.chat_id, target.message_id, content)
+            async with self._fenced():
+                await self._services.answers.save(target.chat_id, target.message_id, content)
 
     def _save_interval(self) -> float:
         return max(SAVE_SECONDS, len(self._sent_content) * SAVE_SECONDS_PER_CHARACTER)
@@ -214,7 +217,8 @@ class RunExecutor:
             effects = self._services.effects
 
             async def write(_: bool) -> None:
-                await effects.append_items(target.chat_id, target.message_id, "sources", sources)
+                async with self._fenced():
+                    await effects.append_items(target.chat_id, target.message_id, "sources", sources)
 
             await self._defer(write, sources)
         await self._emit("chat:completion", {"sources": sources})
@@ -264,10 +268,16 @@ class RunExecutor:
 
             async def write(is_superseded: bool) -> None:
                 kept = None if is_superseded else content or None
-                await answers.finish(target.chat_id, target.message_id, content=kept, attributes=attributes)
+                async with self._fenced():
+                    await answers.finish(
+                        target.chat_id, target.message_id, content=kept, attributes=attributes
+                    )
 
             self._deferred = await self._defer(write, (content, attributes))
         self._is_finished = True
+
+    def _fenced(self) -> AbstractAsyncContextManager[None]:
+        return self._services.register.fenced(self._context.claim)
 
     async def _defer(self, write: Work, values: object) -> DeferredWrite | None:
         target = self._context.target

@@ -1,13 +1,16 @@
 """Interfaces that runs need from the rest of the gateway, and the options of runs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
 from gatewayd.events.records import EventTarget
+from gatewayd.nodes.records import RunClaim
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.tasks import TaskInfo, TaskOwner
 
 
 class ChatPipeline(Protocol):
@@ -27,6 +30,34 @@ class EventEmitter(Protocol):
 
     def withdraw_calls(self, target: EventTarget) -> None:
         """Cancel the unanswered calls of a message whose answer has been stopped."""
+        ...
+
+
+class RunRegister(Protocol):
+    """Claims of messages, which the runs of all nodes respect."""
+
+    async def claim(self, owners: Sequence[TaskOwner]) -> Sequence[RunClaim]:
+        """Claim messages for new runs of this node, in order; earlier runs of other nodes are over."""
+        ...
+
+    async def end(self, claim: RunClaim) -> None:
+        """Give a message back after the end of its run; never raises GatewayError."""
+        ...
+
+    def fenced(self, claim: RunClaim) -> AbstractAsyncContextManager[None]:
+        """Run a block that writes the answer; conflict when another run has claimed the message."""
+        ...
+
+
+class RemoteRuns(Protocol):
+    """The runs of other nodes."""
+
+    async def elsewhere(self) -> Sequence[TaskInfo]:
+        """Return the runs of other nodes, oldest first."""
+        ...
+
+    async def stop_elsewhere(self, task_id: str) -> bool:
+        """Have another node stop a run, and wait for its end; False without the run."""
         ...
 
 
@@ -99,10 +130,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One run: its request, its user and its target message; `chat` is None if the chat is not stored."""
+    """One run: its request, its user, its target message and the claim of it.
+
+    `chat` is None if the chat is not stored.
+    """
 
     request: ChatRequest
     actor: Actor
     target: EventTarget
     chat: Chat | None
+    claim: RunClaim
     background: frozenset[str] = frozenset()

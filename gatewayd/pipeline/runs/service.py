@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
@@ -14,13 +14,14 @@ from gatewayd.chats.records import Chat
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.events.message_effects import is_kept
 from gatewayd.events.records import EventTarget
+from gatewayd.nodes.records import RunClaim
+from gatewayd.nodes.runs import RUN_NAME
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.runs.executor import RunExecutor, RunServices
 from gatewayd.pipeline.runs.history import to_messages
 from gatewayd.pipeline.runs.interfaces import OwnedChats, RunContext, RunOptions
 from gatewayd.pipeline.runs.post_processor import PostProcessing
 from gatewayd.pipeline.runs.request import (
-    AnswerTarget,
     RunRequest,
     copy_for_answers,
     parse_run_request,
@@ -30,11 +31,6 @@ from gatewayd.pipeline.runs.request import (
 from gatewayd.pipeline.runs.subscriber import RunSubscriber
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.tasks import TaskOwner
-from gatewayd.write_attempt import Key
-
-TASK_NAME: Final = "answer"
-"""Name of the tasks of runs."""
-
 
 ReleasePlace = Callable[[], None]
 """Releases the place of a run."""
@@ -167,8 +163,7 @@ class RunService:
             await self._stop_earlier(owners)
             places = self._take_places(run_start)
             try:
-                await self._prepare(run_start)
-                task_ids = self._spawn(run_start, places)
+                task_ids = await self._launch_claimed(run_start, places)
             finally:
                 # Started runs release their places at their end.
                 for release in places:
@@ -180,6 +175,25 @@ class RunService:
         return StartedRun(
             task_ids, run_request.chat_id, tuple(one.message_id for one in run_request.answered)
         )
+
+    async def _launch_claimed(self, run_start: "_RunStart", places: list[ReleasePlace]) -> tuple[str, ...]:
+        """Claim the messages and start the runs, each of which ends its own claim."""
+        run_request, register = run_start.run_request, self._services.register
+        claims = await register.claim(
+            [
+                TaskOwner(run_start.actor.user_id, run_request.chat_id, one.message_id)
+                for one in run_request.answered
+            ]
+        )
+        is_started = False
+        try:
+            await self._prepare(run_start, claims)
+            task_ids = self._spawn(run_start, claims, places)
+            is_started = True
+            return task_ids
+        finally:
+            for claim in () if is_started else claims:
+                await register.end(claim)
 
     def _take_places(self, run_start: "_RunStart") -> list[ReleasePlace]:
         """Take a place for each answer and return their release functions; take all places or none."""
@@ -193,41 +207,55 @@ class RunService:
             raise
         return places
 
-    def _spawn(self, run_start: "_RunStart", places: list[ReleasePlace]) -> tuple[str, ...]:
+    def _spawn(
+        self, run_start: "_RunStart", claims: Sequence[RunClaim], places: list[ReleasePlace]
+    ) -> tuple[str, ...]:
         run_request, task_ids = run_start.run_request, []
         subscriber, background = run_start.subscriber, run_request.background
-        for request, one in zip(
-            copy_for_answers(run_start.request, run_request.answered), run_request.answered, strict=True
-        ):
-            actor = run_start.actor
-            ids = run_request.chat_id, one.message_id, run_request.session_id
-            target = EventTarget(actor.user_id, *ids, request_id=request.request_id)
-            context = RunContext(request, actor, target, run_start.chat, background)
+        requests = copy_for_answers(run_start.request, run_request.answered)
+        for request, claim in zip(requests, claims, strict=True):
+            actor, owner = run_start.actor, claim.owner
+            target = EventTarget(
+                actor.user_id,
+                owner.chat_id,
+                owner.message_id,
+                run_request.session_id,
+                request_id=request.request_id,
+            )
+            context = RunContext(request, actor, target, run_start.chat, claim, background)
             executor = RunExecutor(self._services, context, self._options, self._post_processing, subscriber)
-            owner = TaskOwner(actor.user_id, run_request.chat_id, one.message_id)
-            task_ids.append(self._services.tasks.spawn(TASK_NAME, executor.run(), owner, places.pop()))
+            work = self._run_claimed(executor, claim)
+            task_ids.append(self._services.tasks.spawn(RUN_NAME, work, owner, places.pop(), claim.task_id))
             # The subscriber gets the first answer, which also names the chat.
             subscriber, background = None, background & {prompts.FOLLOW_UPS.name}
         return tuple(task_ids)
 
+    async def _run_claimed(self, executor: RunExecutor, claim: RunClaim) -> None:
+        try:
+            await executor.run()
+        finally:
+            await self._services.register.end(claim)
+
     async def _stop_earlier(self, owners: Set[TaskOwner]) -> None:
         """Stop earlier runs of the same messages."""
         for info in self._services.tasks.started():
-            if info.name == TASK_NAME and info.purpose in owners:
+            if info.name == RUN_NAME and info.purpose in owners:
                 await self._services.tasks.stop(info.id)
 
-    async def _prepare(self, run_start: "_RunStart") -> None:
+    async def _prepare(self, run_start: "_RunStart", claims: Sequence[RunClaim]) -> None:
         """Store the question and the empty answers; load the chat's messages if the request has none."""
         run_request, question = run_start.run_request, run_start.run_request.user_message
-        begun: list[AnswerTarget] = []
+        begun: list[RunClaim] = []
         try:
-            for one in run_request.answered if run_start.chat is not None else ():
-                await self._services.answers.begin(
-                    run_request.chat_id, one.message_id, run_request.parent_id, one.model, question
-                )
+            stored = zip(run_request.answered, claims, strict=True) if run_start.chat is not None else ()
+            for one, claim in stored:
+                async with self._services.register.fenced(claim):
+                    await self._services.answers.begin(
+                        run_request.chat_id, one.message_id, run_request.parent_id, one.model, question
+                    )
                 # Drop pending writes of an earlier answer to this message.
                 self._services.deferred.drop((run_request.chat_id, one.message_id))
-                begun.append(one)
+                begun.append(claim)
                 question = None
             await self._load_messages(run_start)
             if run_request.extra_prompt:
@@ -237,16 +265,18 @@ class RunService:
                     {"role": "user", "content": run_request.extra_prompt},
                 ]
         except GatewayError as error:
-            for one in begun:
-                await self._finish_with_error((run_request.chat_id, one.message_id), error, run_start)
+            for claim in begun:
+                await self._finish_with_error(claim, error, run_start)
             raise
 
-    async def _finish_with_error(self, key: Key, error: GatewayError, run_start: "_RunStart") -> None:
+    async def _finish_with_error(self, claim: RunClaim, error: GatewayError, run_start: "_RunStart") -> None:
         """Mark a message as done whose run could not start."""
+        key = claim.owner.chat_id, claim.owner.message_id
 
         async def write(_: bool) -> None:
             attributes = {"error": {"content": error.message}}
-            await self._services.answers.finish(*key, content=None, attributes=attributes)
+            async with self._services.register.fenced(claim):
+                await self._services.answers.finish(*key, content=None, attributes=attributes)
 
         owner, request_id = run_start.actor.user_id, run_start.request.request_id
         await self._services.deferred.write(

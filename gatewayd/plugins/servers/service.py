@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from gatewayd import ids
 from gatewayd.accounts.permissions import is_exempt
@@ -17,6 +18,9 @@ from gatewayd.plugins.servers.records import ServerOrigin, ToolServer, ToolServe
 from gatewayd.urls import split_url
 
 log = logging.getLogger(__name__)
+
+CHANGE_LOCK: Final = "tool servers"
+"""Name of the lock that serialises changes of tool servers across processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +86,23 @@ class KnownServers:
 class ToolServers:
     """Manages the tool servers of the database; servers of the settings are read-only.
 
-    Every method raises forbidden for an actor that is not an administrator.
+    Every method raises forbidden for an actor that is not an administrator. `changing` returns the block
+    around reading a server and committing its change.
     """
 
     def __init__(
-        self, known: KnownServers, store: ToolServerStore, checker: ServerChecker, clock: ids.Clock = ids.now
+        self,
+        known: KnownServers,
+        store: ToolServerStore,
+        checker: ServerChecker,
+        clock: ids.Clock = ids.now,
+        changing: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         self._store = store
         self._checker = checker
         self._clock = clock
         self._lock = asyncio.Lock()
+        self._changing = changing or (lambda: self._lock)
         self.known = known
 
     async def list(self, actor: Actor) -> Sequence[ToolServer]:
@@ -110,7 +121,7 @@ class ToolServers:
     async def create(self, actor: Actor, server: ToolServer) -> ToolServer:
         """Store a new server; conflict for an id that is taken."""
         check_admin(actor)
-        async with self._lock:
+        async with self._changing():
             if await self.known.find(server.id) is not None:
                 message = f"cannot create tool server {server.id!r}: the id is taken"
                 raise GatewayError(ErrorKind.CONFLICT, message, param="info.id")
@@ -118,13 +129,13 @@ class ToolServers:
 
     async def change(self, actor: Actor, server: ToolServer) -> ToolServer:
         """Replace the server with this id; MASK keeps the stored key or header value."""
-        async with self._lock:
+        async with self._changing():
             held = await self._changeable(actor, server.id)
             return await self._put(actor, restore_secrets(server, held), held)
 
     async def remove(self, actor: Actor, server_id: str) -> None:
         """Remove a server; not_found when absent, conflict for a server of the settings."""
-        async with self._lock:
+        async with self._changing():
             await self._changeable(actor, server_id)
             await self._store.remove(server_id)
         log.info("tool server removed", extra={"tool_server": server_id, "by": actor.user_id})
@@ -132,7 +143,7 @@ class ToolServers:
     async def replace_all(self, actor: Actor, servers: Sequence[ToolServer]) -> Sequence[ToolServer]:
         """Replace the servers of the database; servers of the settings may be included unchanged."""
         check_admin(actor)
-        async with self._lock:
+        async with self._changing():
             held = {server.id: server for server in await self.known.list()}
             wanted = _by_id(servers)
             kept = {

@@ -58,13 +58,6 @@ class MetricsFields(BaseSettings):
     access_log_user: Annotated[Literal["id", "email"], types.ExpectedValue('"id" or "email"')] = setting(
         reload(LOGGING), "id", "Whether lines of the access log name a user by their id or e-mail address."
     )
-    audit_retention_days: types.Whole = setting(
-        reload(LOGGING),
-        0,
-        "Days for which rows of the audit log are kept; 0 keeps them for ever.",
-        ge=0,
-        le=36_500,
-    )
     audit_forward_url: types.Line = setting(
         restart(LOGGING),
         "",

@@ -1,6 +1,6 @@
 """The open database: connections, transactions, and the claim of one daemon."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,18 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.damage import DatabaseDamage, begin
 from gatewayd.storage.engine.failures import set_server_name, translate_errors
 from gatewayd.storage.engine.location import APP, DatabaseLocation
+
+
+class ReservedConnection(Protocol):
+    """A connection outside of the pool, which a full pool cannot delay. One task at a time uses it."""
+
+    async def rows(self, query: str, *values: Any) -> Sequence[Sequence[Any]]:
+        """Run one query."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        ...
 
 
 class DatabaseEngine(Protocol):
@@ -36,6 +48,10 @@ class DatabaseEngine(Protocol):
 
     async def release(self) -> None:
         """Release the claim."""
+        ...
+
+    async def reserve(self) -> ReservedConnection:
+        """Open a connection outside of the pool; not_configured without a server."""
         ...
 
     def schema_editor(self, transaction: Any, *, collect_sql: bool = False) -> Any:

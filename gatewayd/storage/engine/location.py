@@ -1,7 +1,7 @@
 """Location of the database: parses an address and builds the engine's configuration."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote
@@ -24,12 +24,16 @@ TABLES: Final = (
     "gatewayd.storage.tables.limits",
     "gatewayd.storage.tables.audit",
     "gatewayd.storage.tables.usage",
+    "gatewayd.storage.tables.nodes",
 )
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "afs", "lustre", "beegfs", "ncpfs"}
 )
 
 SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+NODE_IDLE_MILLISECONDS: Final = 10_000
+"""Time limit of the server for idle transactions of a node: a paused node must not hold up the others."""
 
 # Time limits of the server in milliseconds; a migration lifts the first two.
 SESSION_TIMEOUTS: Final = {
@@ -102,6 +106,16 @@ def parse(url: str, pool_size: int = 10) -> DatabaseLocation:
     if parts.scheme in {"postgresql", "postgres"}:
         return _postgres(parts, port, pool_size)
     raise _refusal(f"expected sqlite:/// or postgresql://, not {parts.scheme or '(no scheme)'}")
+
+
+def location_of_node(location: DatabaseLocation, node_id: str) -> DatabaseLocation:
+    """Return the location for a node: its connections have its id, and its idle transactions end soon."""
+    limits = {
+        **location.credentials["server_settings"],
+        "idle_in_transaction_session_timeout": str(NODE_IDLE_MILLISECONDS),
+    }
+    credentials = {**location.credentials, "server_settings": limits, "label": node_id}
+    return replace(location, credentials=credentials)
 
 
 def sqlite(path: Path) -> DatabaseLocation:

@@ -12,12 +12,14 @@ from typing import Any
 
 import asyncpg
 from tortoise.backends.asyncpg.client import AsyncpgDBClient, TransactionWrapper
-from tortoise.exceptions import IntegrityError, OperationalError
-from tortoise.migrations.schema_editor import AsyncpgSchemaEditor
+from tortoise.exceptions import OperationalError
 
 from gatewayd.deadlines import CallbackTimer
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.failures import translate_errors
+from gatewayd.storage.engine.postgres_editor import TriggerKeepingEditor
+from gatewayd.storage.engine.postgres_errors import FOREIGN_ERRORS, is_lost, wrap_errors
+from gatewayd.storage.engine.postgres_listener import PostgresListener
 from gatewayd.storage.engine.transactions import run_savepoint, run_transaction
 
 log = logging.getLogger(__name__)
@@ -33,8 +35,6 @@ CLAIM_SECONDS = 5.0
 
 ROLLBACK_SECONDS = 2.0
 """Time limit of a rollback, after which the connection is closed, which also rolls back."""
-
-FOREIGN_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 COLUMNS = """
 SELECT table_name AS "table", column_name AS "column"
@@ -52,12 +52,6 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
 def lock_key(name: str) -> int:
     """Return the key of PostgreSQL's advisory lock for a name, a signed 64-bit number."""
     return int.from_bytes(hashlib.sha256(f"gatewayd:{name}".encode()).digest()[:8], "big", signed=True)
-
-
-class LostConnectionError(OperationalError):
-    """The driver has lost its connection, without an SQLSTATE."""
-
-    is_lost_connection = True
 
 
 class _PooledConnection:
@@ -84,8 +78,8 @@ class _PooledConnection:
 class PostgresEngine(AsyncpgDBClient):
     """The connection pool."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(application_name=f"gatewayd (pid {os.getpid()})", **options)
+    def __init__(self, label: str = "", **options: Any) -> None:
+        super().__init__(application_name=f"gatewayd {label or f'(pid {os.getpid()})'}", **options)
         self._claim: Any = None
         self._claimed = False
         self._claim_lock = asyncio.Lock()
@@ -106,7 +100,7 @@ class PostgresEngine(AsyncpgDBClient):
         Several processes may hold it `shared`, which excludes an exclusive holder.
         """
         self._shared = shared
-        connection = await _wrap_errors(self.take_connection)
+        connection = await wrap_errors(self.take_connection)
         claimed = False
         try:
             with _time_limit(connection, CLAIM_SECONDS):
@@ -132,9 +126,23 @@ class PostgresEngine(AsyncpgDBClient):
         self._claimed = False
         await self._return_claim()
 
+    async def reserve(self) -> "ReservedSession":
+        """Open a connection outside of the pool."""
+        connection = await wrap_errors(
+            asyncpg.connect,
+            host=self.host,
+            port=self.port,
+            user=self.user,
+            password=self.password,
+            database=self.database,
+            server_settings={**self.server_settings, "application_name": self.application_name},
+            **self.extra,
+        )
+        return ReservedSession(connection)
+
     async def create_connection(self, with_db: bool) -> None:
         """Open the pool."""
-        await _wrap_errors(super().create_connection, with_db=with_db)
+        await wrap_errors(super().create_connection, with_db=with_db)
 
     async def take_connection(self) -> Any:
         """Return a connection of the pool, waiting up to ACQUIRE_SECONDS for one."""
@@ -161,9 +169,9 @@ class PostgresEngine(AsyncpgDBClient):
         """Return the context manager of one statement's connection."""
         return _PooledConnection(self)
 
-    def schema_editor(self, transaction: Any, *, collect_sql: bool = False) -> AsyncpgSchemaEditor:
+    def schema_editor(self, transaction: Any, *, collect_sql: bool = False) -> TriggerKeepingEditor:
         """Return the schema editor for migrations."""
-        return AsyncpgSchemaEditor(transaction, atomic=True, collect_sql=collect_sql)
+        return TriggerKeepingEditor(transaction, atomic=True, collect_sql=collect_sql)
 
     async def columns(self) -> list[dict[str, str]]:
         """Return the `table` and `column` of every column in the database."""
@@ -183,7 +191,18 @@ class PostgresEngine(AsyncpgDBClient):
         async with _PooledConnection(self, is_unlimited=True) as connection:
             # The pool resets the limits.
             for statement in ("SET statement_timeout = 0", "SET lock_timeout = 0", *statements):
-                await _wrap_errors(connection.execute, statement)
+                await wrap_errors(connection.execute, statement)
+
+    @asynccontextmanager
+    async def listening(self, channel: str, notice: Callable[[], None]) -> AsyncIterator[PostgresListener]:
+        """Yield a connection apart from the pool, which calls `notice` at each notification of a channel, and
+        when it is lost."""
+        options = {**self._template, "password": self.password}
+        listener = await PostgresListener.connect(options, channel, notice)
+        try:
+            yield listener
+        finally:
+            await listener.close()
 
     @asynccontextmanager
     async def migrating(self) -> AsyncIterator[Any]:
@@ -196,7 +215,7 @@ class PostgresEngine(AsyncpgDBClient):
     @asynccontextmanager
     async def _in_transaction(self) -> AsyncIterator[Any]:  # type: ignore[override]
         with translate_errors("reach the database"):
-            connection = await _wrap_errors(self.take_connection)
+            connection = await wrap_errors(self.take_connection)
         try:
             async with run_transaction(PostgresTransaction(self, connection)) as transaction:
                 yield transaction
@@ -223,10 +242,10 @@ class PostgresEngine(AsyncpgDBClient):
     async def _acquire_claim(self, connection: Any) -> None:
         key = lock_key("daemon")
         function = "pg_try_advisory_lock_shared" if self._shared else "pg_try_advisory_lock"
-        if await _wrap_errors(connection.fetchval, f"SELECT {function}($1)", key):
+        if await wrap_errors(connection.fetchval, f"SELECT {function}($1)", key):
             return
         halves = (key >> 32) & 0xFFFFFFFF, key & 0xFFFFFFFF
-        holder = await _wrap_errors(connection.fetchval, HOLDER, *halves)
+        holder = await wrap_errors(connection.fetchval, HOLDER, *halves)
         raise GatewayError(
             ErrorKind.CONFLICT,
             f"cannot use the database {self.database}: another {holder or 'gatewayd'} uses it, "
@@ -237,7 +256,24 @@ class PostgresEngine(AsyncpgDBClient):
     async def _translate_exceptions(
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
-        return await _wrap_errors(func, self, *args, **kwargs)
+        return await wrap_errors(func, self, *args, **kwargs)
+
+
+class ReservedSession:
+    """Implements `database.ReservedConnection`."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, query: str, *values: Any) -> list[Any]:
+        """Run one query, for a few seconds at most."""
+        with _time_limit(self._connection, CLAIM_SECONDS):
+            rows: list[Any] = await wrap_errors(self._connection.fetch, query, *values)
+            return rows
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        self._connection.terminate()
 
 
 class PostgresTransaction(TransactionWrapper):
@@ -264,12 +300,12 @@ class PostgresTransaction(TransactionWrapper):
     @property
     def is_rolled_back(self) -> bool:
         """Whether the connection, and with it the transaction, is lost."""
-        return _is_lost(self._connection)
+        return is_lost(self._connection)
 
     async def commit(self) -> None:
         """Commit; raise when PostgreSQL rolled back, which it reports as a status and not as an error."""
         with self._statement_limit():
-            status = await _wrap_errors(self._connection.execute, "COMMIT")
+            status = await wrap_errors(self._connection.execute, "COMMIT")
         self._finalized = True
         if status != "COMMIT":
             raise OperationalError("the transaction was rolled back by the database")
@@ -277,7 +313,7 @@ class PostgresTransaction(TransactionWrapper):
     async def rollback(self) -> None:
         """Roll back; if that fails, close the connection, which rolls back, too."""
         self._finalized = True
-        if _is_lost(self._connection):
+        if is_lost(self._connection):
             return
         ended = False
         try:
@@ -287,7 +323,7 @@ class PostgresTransaction(TransactionWrapper):
         except FOREIGN_ERRORS as error:
             log.debug("cannot roll back, closing the connection: %r", error)
         finally:
-            if not ended and not _is_lost(self._connection):
+            if not ended and not is_lost(self._connection):
                 self._connection.terminate()
 
     async def _roll_back(self) -> None:
@@ -301,7 +337,7 @@ class PostgresTransaction(TransactionWrapper):
         """Insert rows in the format of PostgreSQL's binary COPY."""
         copy, source = self._connection.copy_to_table, io.BytesIO(rows)
         with self._statement_limit():
-            await _wrap_errors(copy, table, source=source, columns=columns, format="binary")
+            await wrap_errors(copy, table, source=source, columns=columns, format="binary")
 
     def acquire_connection(self) -> Any:
         """Return the context manager of one statement's connection."""
@@ -317,7 +353,7 @@ class PostgresTransaction(TransactionWrapper):
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
         with self._statement_limit():
-            return await _wrap_errors(func, self, *args, **kwargs)
+            return await wrap_errors(func, self, *args, **kwargs)
 
 
 @contextmanager
@@ -332,29 +368,6 @@ def _time_limit(connection: Any, seconds: float | None = None) -> Iterator[None]
 
 def _terminate_after(connection: Any, seconds: float | None = None) -> CallbackTimer:
     return CallbackTimer(seconds or STATEMENT_SECONDS, connection.terminate)
-
-
-def _is_lost(connection: Any) -> bool:
-    """Return whether a connection is closed; the pool has then taken it back, and it raises on every call."""
-    try:
-        return bool(connection.is_closed())
-    except asyncpg.InterfaceError:
-        return True
-
-
-async def _wrap_errors(function: Callable[..., Awaitable[Any]], *args: Any, **named: Any) -> Any:
-    """Call a function, and wrap the errors of asyncpg and the network in the ORM's errors."""
-    try:
-        return await function(*args, **named)
-    except asyncpg.IntegrityConstraintViolationError as error:
-        raise IntegrityError(error) from error
-    except asyncpg.InterfaceError as error:
-        raise (OperationalError(error) if isinstance(error, ValueError) else LostConnectionError()) from error
-    except asyncpg.InternalClientError as error:
-        # The server has closed the connection, which the driver has not noticed yet.
-        raise LostConnectionError() from error
-    except FOREIGN_ERRORS as error:
-        raise OperationalError(error) from error
 
 
 client_class = PostgresEngine

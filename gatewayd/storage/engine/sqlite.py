@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import aiosqlite
 from tortoise.backends.sqlite.client import SqliteClient, SqliteTransactionWrapper
@@ -112,6 +112,10 @@ class SqliteEngine(SlicedRows):
         """Return the `table` and `column` of every column in the database."""
         rows: list[dict[str, str]] = await self.execute_query_dict(COLUMNS)
         return rows
+
+    async def reserve(self) -> NoReturn:
+        """Raise not_configured: a file has one writer."""
+        raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot open a second connection: SQLite has one writer")
 
     async def exclude(self, transaction: Any, name: str) -> None:
         """Do nothing: a transaction of the only connection excludes every other."""

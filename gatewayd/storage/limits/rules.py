@@ -82,6 +82,7 @@ def _columns(rule: LimitRule) -> dict[str, Any]:
         "parallel": rule.parallel,
         "budgets": encode([format_budget(each) for each in rule.budgets], "budgets"),
         "warn_percent": rule.warn_percent,
+        "storage_bytes": rule.storage_bytes,
         "created_at": rule.created_at,
         "updated_at": rule.updated_at,
     }
@@ -99,6 +100,7 @@ def _rule_of(row: LimitRow) -> LimitRule:
         parallel=row.parallel,
         budgets=parse_budgets(decode(row.budgets, f"the limit {row.id}")),
         warn_percent=row.warn_percent,
+        storage_bytes=row.storage_bytes,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )

@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0024_blob_keys
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys
 CREATE FUNCTION audit_base_grow() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -24,6 +24,77 @@ CREATE FUNCTION audit_log_refuse() RETURNS trigger
 BEGIN
     RAISE EXCEPTION 'the audit log is append-only';
 END $$;
+CREATE FUNCTION cluster_log() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    kinds text[];
+    subjects text[];
+    last bigint;
+BEGIN
+    -- The first row of a transaction logs all of them.
+    IF NOT EXISTS (SELECT 1 FROM cluster_pending
+        WHERE transaction = NEW.transaction AND kind = NEW.kind AND subject = NEW.subject) THEN
+        RETURN NULL;
+    END IF;
+    WITH noted AS (
+        DELETE FROM cluster_pending WHERE transaction = NEW.transaction RETURNING kind, subject
+    ), folded AS (
+        SELECT kind FROM noted GROUP BY kind HAVING count(*) > 100 OR bool_or(subject = '')
+    ), logged AS (
+        SELECT kind, '' AS subject FROM folded
+        UNION ALL SELECT kind, subject FROM noted WHERE kind NOT IN (SELECT kind FROM folded)
+    )
+    SELECT array_agg(kind ORDER BY kind, subject), array_agg(subject ORDER BY kind, subject)
+        INTO kinds, subjects FROM logged;
+    UPDATE cluster_version SET v = v + cardinality(kinds) WHERE id = 1 RETURNING v INTO STRICT last;
+    INSERT INTO cluster_changes (version, kind, subject, at)
+        SELECT last - cardinality(kinds) + n, kind, subject, clock_timestamp()
+        FROM unnest(kinds, subjects) WITH ORDINALITY AS logged(kind, subject, n);
+    PERFORM pg_notify('gatewayd_changes', last::text);
+    RETURN NULL;
+END $$;
+CREATE FUNCTION cluster_note_all() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO cluster_pending (transaction, kind, subject) VALUES (pg_current_xact_id(), TG_ARGV[0], '')
+        ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE FUNCTION cluster_note_row() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    former text;
+    present text;
+BEGIN
+    EXECUTE format('SELECT %s, %s',
+        (SELECT string_agg(format('$1.%I::text', name), '||''/''||' ORDER BY n)
+            FROM unnest(TG_ARGV[1:]) WITH ORDINALITY AS names(name, n)),
+        (SELECT string_agg(format('$2.%I::text', name), '||''/''||' ORDER BY n)
+            FROM unnest(TG_ARGV[1:]) WITH ORDINALITY AS names(name, n)))
+        INTO former, present USING OLD, NEW;
+    INSERT INTO cluster_pending (transaction, kind, subject)
+        SELECT pg_current_xact_id(), TG_ARGV[0], subject FROM unnest(ARRAY[former, present]) AS noted(subject)
+        ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $_$;
+CREATE FUNCTION cluster_note_rows() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $_$
+BEGIN
+    EXECUTE format(
+        'WITH subjects AS (SELECT DISTINCT %s AS subject FROM changed)'
+        ' INSERT INTO cluster_pending (transaction, kind, subject)'
+        ' SELECT DISTINCT pg_current_xact_id(), $1,'
+        ' CASE WHEN (SELECT count(*) FROM subjects) > 100 THEN '''' ELSE subject END FROM subjects'
+        ' ON CONFLICT DO NOTHING',
+        (SELECT string_agg(format('%I::text', name), '||''/''||' ORDER BY n)
+            FROM unnest(TG_ARGV[1:]) WITH ORDINALITY AS names(name, n)))
+        USING TG_ARGV[0];
+    RETURN NULL;
+END $_$;
 CREATE TABLE access_grants (
     id bigint NOT NULL,
     resource_type character varying(32) NOT NULL COLLATE pg_catalog."C",
@@ -40,6 +111,24 @@ CREATE SEQUENCE access_grants_id_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE access_grants_id_seq OWNED BY access_grants.id;
+CREATE TABLE answer_runs (
+    id bigint NOT NULL,
+    task_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    user_id character varying(255) NOT NULL COLLATE pg_catalog."C",
+    chat_id character varying(255) NOT NULL COLLATE pg_catalog."C",
+    message_id character varying(255) NOT NULL COLLATE pg_catalog."C",
+    node_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    is_stopped boolean NOT NULL,
+    started_at bigint NOT NULL
+);
+COMMENT ON TABLE answer_runs IS 'One message that a node is answering, whose id is the fence of the run.';
+CREATE SEQUENCE answer_runs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE answer_runs_id_seq OWNED BY answer_runs.id;
 CREATE TABLE api_keys (
     id character varying(64) NOT NULL COLLATE pg_catalog."C",
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -189,6 +278,22 @@ CREATE TABLE chats (
     user_id character varying(64) NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE chats IS 'One chat without its messages, whose title_key is the title folded to one case.';
+CREATE TABLE cluster_changes (
+    version bigint NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL,
+    at timestamp with time zone NOT NULL
+);
+CREATE UNLOGGED TABLE cluster_pending (
+    transaction xid8 NOT NULL,
+    kind text NOT NULL,
+    subject text NOT NULL
+);
+CREATE TABLE cluster_version (
+    id integer NOT NULL,
+    v bigint NOT NULL,
+    CONSTRAINT cluster_version_id_check CHECK ((id = 1))
+);
 CREATE TABLE collection_directories (
     id character varying(64) NOT NULL COLLATE pg_catalog."C",
     parent_id character varying(64) COLLATE pg_catalog."C",
@@ -342,7 +447,8 @@ CREATE TABLE ingest_jobs (
     lease_until bigint NOT NULL,
     error text,
     created_at bigint NOT NULL,
-    file_id character varying(64) NOT NULL COLLATE pg_catalog."C"
+    file_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    fence bigint DEFAULT 0 NOT NULL
 );
 COMMENT ON TABLE ingest_jobs IS 'One file that waits for its passages, or is being worked on under a lease.';
 CREATE SEQUENCE ingest_jobs_id_seq
@@ -352,6 +458,13 @@ CREATE SEQUENCE ingest_jobs_id_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE ingest_jobs_id_seq OWNED BY ingest_jobs.id;
+CREATE TABLE leases (
+    name character varying(255) NOT NULL COLLATE pg_catalog."C",
+    node_id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    fence bigint NOT NULL,
+    until bigint NOT NULL
+);
+COMMENT ON TABLE leases IS 'One duty that a single node does, with a fence that rises with each holder.';
 CREATE TABLE limit_counters (
     id character varying(255) NOT NULL COLLATE pg_catalog."C",
     used bigint NOT NULL,
@@ -389,7 +502,8 @@ CREATE TABLE limits (
     budgets jsonb NOT NULL,
     warn_percent bigint,
     created_at bigint NOT NULL,
-    updated_at bigint NOT NULL
+    updated_at bigint NOT NULL,
+    storage_bytes bigint
 );
 COMMENT ON TABLE limits IS 'One limit of a key, user, group or of all, for one model or for all models (\"\").';
 CREATE TABLE models (
@@ -404,6 +518,20 @@ CREATE TABLE models (
     created_at bigint NOT NULL
 );
 COMMENT ON TABLE models IS 'What an administrator keeps about a model.';
+CREATE TABLE nodes (
+    id character varying(64) NOT NULL COLLATE pg_catalog."C",
+    name character varying(255) NOT NULL COLLATE pg_catalog."C",
+    version character varying(64) NOT NULL COLLATE pg_catalog."C",
+    migration character varying(255) NOT NULL COLLATE pg_catalog."C",
+    address character varying(1024) NOT NULL COLLATE pg_catalog."C",
+    configuration character varying(64) NOT NULL COLLATE pg_catalog."C",
+    secrets character varying(64) NOT NULL COLLATE pg_catalog."C",
+    plugins character varying(64) NOT NULL COLLATE pg_catalog."C",
+    is_draining boolean NOT NULL,
+    started_at bigint NOT NULL,
+    until bigint NOT NULL
+);
+COMMENT ON TABLE nodes IS 'One process of the gateway, which owns what it works on until the end of its lease.';
 CREATE TABLE one_time_links (
     id character varying(64) NOT NULL COLLATE pg_catalog."C",
     digest character varying(64) NOT NULL COLLATE pg_catalog."C",
@@ -547,7 +675,8 @@ CREATE TABLE streams (
     ended_at bigint,
     last_frame bigint NOT NULL,
     size bigint NOT NULL,
-    headers jsonb NOT NULL
+    headers jsonb NOT NULL,
+    node_id character varying(64) DEFAULT ''::character varying NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE streams IS 'One answer that goes on without its client. An operator as its user has no account.';
 CREATE TABLE tool_servers (
@@ -730,6 +859,7 @@ CREATE SEQUENCE vector_batches_id_seq
     CACHE 1;
 ALTER SEQUENCE vector_batches_id_seq OWNED BY vector_batches.id;
 ALTER TABLE ONLY access_grants ALTER COLUMN id SET DEFAULT nextval('access_grants_id_seq'::regclass);
+ALTER TABLE ONLY answer_runs ALTER COLUMN id SET DEFAULT nextval('answer_runs_id_seq'::regclass);
 ALTER TABLE ONLY chat_message_items ALTER COLUMN id SET DEFAULT nextval('chat_message_items_id_seq'::regclass);
 ALTER TABLE ONLY chat_messages ALTER COLUMN number SET DEFAULT nextval('chat_messages_number_seq'::regclass);
 ALTER TABLE ONLY chat_tags ALTER COLUMN id SET DEFAULT nextval('chat_tags_id_seq'::regclass);
@@ -749,8 +879,11 @@ ALTER TABLE ONLY user_identities ALTER COLUMN id SET DEFAULT nextval('user_ident
 ALTER TABLE ONLY user_subjects ALTER COLUMN id SET DEFAULT nextval('user_subjects_id_seq'::regclass);
 ALTER TABLE ONLY user_valves ALTER COLUMN id SET DEFAULT nextval('user_valves_id_seq'::regclass);
 ALTER TABLE ONLY vector_batches ALTER COLUMN id SET DEFAULT nextval('vector_batches_id_seq'::regclass);
+INSERT INTO cluster_version VALUES (1, 0);
 ALTER TABLE ONLY access_grants
     ADD CONSTRAINT access_grants_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY answer_runs
+    ADD CONSTRAINT answer_runs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_digest_key UNIQUE (digest);
 ALTER TABLE ONLY api_keys
@@ -773,6 +906,12 @@ ALTER TABLE ONLY chat_tags
     ADD CONSTRAINT chat_tags_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY chats
     ADD CONSTRAINT chats_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY cluster_changes
+    ADD CONSTRAINT cluster_changes_pkey PRIMARY KEY (version);
+ALTER TABLE ONLY cluster_pending
+    ADD CONSTRAINT cluster_pending_pkey PRIMARY KEY (transaction, kind, subject);
+ALTER TABLE ONLY cluster_version
+    ADD CONSTRAINT cluster_version_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY collection_directories
     ADD CONSTRAINT collection_directories_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY collection_files
@@ -803,6 +942,8 @@ ALTER TABLE ONLY ingest_jobs
     ADD CONSTRAINT ingest_jobs_file_id_key UNIQUE (file_id);
 ALTER TABLE ONLY ingest_jobs
     ADD CONSTRAINT ingest_jobs_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY leases
+    ADD CONSTRAINT leases_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY limit_counters
     ADD CONSTRAINT limit_counters_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY limit_reservations
@@ -811,6 +952,8 @@ ALTER TABLE ONLY limits
     ADD CONSTRAINT limits_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY models
     ADD CONSTRAINT models_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY nodes
+    ADD CONSTRAINT nodes_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY one_time_links
     ADD CONSTRAINT one_time_links_digest_key UNIQUE (digest);
 ALTER TABLE ONLY one_time_links
@@ -841,6 +984,8 @@ ALTER TABLE ONLY tool_servers
     ADD CONSTRAINT tool_servers_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY access_grants
     ADD CONSTRAINT uid_access_gran_resourc_8f3b2c UNIQUE (resource_type, resource_id, principal_type, principal_id, permission);
+ALTER TABLE ONLY answer_runs
+    ADD CONSTRAINT uid_answer_runs_user_id_246207 UNIQUE (user_id, chat_id, message_id);
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT uid_api_keys_user_id_d05d82 UNIQUE (user_id, name_key);
 ALTER TABLE ONLY chat_messages
@@ -901,6 +1046,8 @@ ALTER TABLE ONLY users
     ADD CONSTRAINT users_username_key UNIQUE (username);
 ALTER TABLE ONLY vector_batches
     ADD CONSTRAINT vector_batches_pkey PRIMARY KEY (id);
+CREATE INDEX idx_answer_runs_node_id_c8bb90 ON answer_runs USING btree (node_id);
+CREATE INDEX idx_answer_runs_task_id_699a87 ON answer_runs USING btree (task_id);
 CREATE INDEX idx_audit_log_at_63718d ON audit_log USING btree (at);
 CREATE INDEX idx_batch_files_expires_7538a3 ON batch_files USING btree (expires_at);
 CREATE INDEX idx_batch_files_user_id_bfd411 ON batch_files USING btree (user_id, created_at, id);
@@ -925,6 +1072,8 @@ CREATE INDEX idx_files_created_e0978a ON files USING btree (created_at);
 CREATE INDEX idx_files_digest_3dc6ee ON files USING btree (digest);
 CREATE INDEX idx_files_status_04501b ON files USING btree (status);
 CREATE INDEX idx_files_text_ha_a3debf ON files USING btree (text_hash);
+CREATE INDEX idx_files_updated_32bcf3 ON files USING btree (updated_at, id);
+CREATE INDEX idx_files_user_id_11ec3a ON files USING btree (user_id, size);
 CREATE INDEX idx_files_user_id_a51de5 ON files USING btree (user_id, created_at, id);
 CREATE INDEX idx_group_membe_user_id_d5256e ON group_members USING btree (user_id, group_id);
 CREATE INDEX idx_idempotent__created_a52d7f ON idempotent_requests USING btree (created_at);
@@ -932,6 +1081,7 @@ CREATE INDEX idx_idempotent__user_id_8b4210 ON idempotent_requests USING btree (
 CREATE INDEX idx_ingest_jobs_not_bef_7335a9 ON ingest_jobs USING btree (not_before);
 CREATE INDEX idx_limit_count_starts__79da3b ON limit_counters USING btree (starts_at);
 CREATE INDEX idx_limit_reser_call_id_051d77 ON limit_reservations USING btree (call_id);
+CREATE INDEX idx_nodes_name_c52c40 ON nodes USING btree (name);
 CREATE INDEX idx_one_time_li_expires_871635 ON one_time_links USING btree (expires_at);
 CREATE INDEX idx_passages_file_id_8739c3 ON passages USING btree (file_id, staged, number);
 CREATE INDEX idx_passages_words ON passages USING gin (words) WHERE (NOT staged);
@@ -960,6 +1110,49 @@ CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base FOR EACH ROW EXECUTE 
 CREATE TRIGGER audit_log_kept BEFORE DELETE ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_keep();
 CREATE TRIGGER audit_log_not_emptied BEFORE TRUNCATE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_refuse();
 CREATE TRIGGER audit_log_unchanged BEFORE UPDATE ON audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_refuse();
+CREATE TRIGGER cluster_grant_delete AFTER DELETE ON access_grants REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_grant_insert AFTER INSERT ON access_grants REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_grant_truncate AFTER TRUNCATE ON access_grants FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('grant');
+CREATE TRIGGER cluster_grant_update AFTER UPDATE OF resource_type, resource_id, principal_type, principal_id, permission ON access_grants FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('grant', 'resource_type', 'resource_id');
+CREATE TRIGGER cluster_group_delete AFTER DELETE ON groups REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('group', 'id');
+CREATE TRIGGER cluster_group_truncate AFTER TRUNCATE ON groups FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('group');
+CREATE TRIGGER cluster_group_update AFTER UPDATE OF permissions ON groups FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('group', 'id');
+CREATE TRIGGER cluster_key_delete AFTER DELETE ON api_keys REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('key', 'user_id');
+CREATE TRIGGER cluster_key_truncate AFTER TRUNCATE ON api_keys FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('key');
+CREATE TRIGGER cluster_key_update AFTER UPDATE OF user_id, digest, expires_at ON api_keys FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('key', 'user_id');
+CREATE TRIGGER cluster_limit_delete AFTER DELETE ON limits REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('limit', 'id');
+CREATE TRIGGER cluster_limit_insert AFTER INSERT ON limits REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('limit', 'id');
+CREATE TRIGGER cluster_limit_truncate AFTER TRUNCATE ON limits FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('limit');
+CREATE TRIGGER cluster_limit_update AFTER UPDATE OF subject, subject_id, subject_name, model, requests_per_minute, tokens_per_minute, parallel, budgets, warn_percent ON limits FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('limit', 'id');
+CREATE CONSTRAINT TRIGGER cluster_logged AFTER INSERT ON cluster_pending DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cluster_log();
+CREATE TRIGGER cluster_member_delete AFTER DELETE ON group_members REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('member', 'user_id');
+CREATE TRIGGER cluster_member_insert AFTER INSERT ON group_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('member', 'user_id');
+CREATE TRIGGER cluster_member_truncate AFTER TRUNCATE ON group_members FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('member');
+CREATE TRIGGER cluster_member_update AFTER UPDATE OF group_id, user_id ON group_members FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('member', 'user_id');
+CREATE TRIGGER cluster_model_delete AFTER DELETE ON models REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('model', 'id');
+CREATE TRIGGER cluster_model_insert AFTER INSERT ON models REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('model', 'id');
+CREATE TRIGGER cluster_model_truncate AFTER TRUNCATE ON models FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('model');
+CREATE TRIGGER cluster_model_update AFTER UPDATE OF id, user_id, name, base_model_id, params, meta, is_active ON models FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('model', 'id');
+CREATE TRIGGER cluster_plugin_delete AFTER DELETE ON plugins REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
+CREATE TRIGGER cluster_plugin_insert AFTER INSERT ON plugins REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
+CREATE TRIGGER cluster_plugin_truncate AFTER TRUNCATE ON plugins FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('plugin');
+CREATE TRIGGER cluster_plugin_update AFTER UPDATE OF family, id, kind, user_id, name, content, description, manifest, meta, specs, valves, is_active, is_global, origin, path, missing ON plugins FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('plugin', 'family', 'id');
+CREATE TRIGGER cluster_session_insert AFTER INSERT ON revoked_tokens REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('session', 'user_id', 'jti');
+CREATE TRIGGER cluster_session_truncate AFTER TRUNCATE ON revoked_tokens FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('session');
+CREATE TRIGGER cluster_setting_delete AFTER DELETE ON stored_values REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');
+CREATE TRIGGER cluster_setting_insert AFTER INSERT ON stored_values REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');
+CREATE TRIGGER cluster_setting_truncate AFTER TRUNCATE ON stored_values FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('setting');
+CREATE TRIGGER cluster_setting_update AFTER UPDATE OF name, value ON stored_values FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('setting', 'name');
+CREATE TRIGGER cluster_tool_server_delete AFTER DELETE ON tool_servers REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('tool_server', 'id');
+CREATE TRIGGER cluster_tool_server_insert AFTER INSERT ON tool_servers REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('tool_server', 'id');
+CREATE TRIGGER cluster_tool_server_truncate AFTER TRUNCATE ON tool_servers FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('tool_server');
+CREATE TRIGGER cluster_tool_server_update AFTER UPDATE OF id, name, url, type, description, path, key, headers, spec, functions, timeout, is_active ON tool_servers FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('tool_server', 'id');
+CREATE TRIGGER cluster_user_out AFTER UPDATE OF active, role, token_version ON users FOR EACH ROW WHEN ((old.active AND ((old.role)::text <> 'pending'::text) AND (NOT (new.active AND ((new.role)::text <> 'pending'::text))))) EXECUTE FUNCTION cluster_note_row('user_out', 'id');
+CREATE TRIGGER cluster_user_removed_delete AFTER DELETE ON users REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('user_removed', 'id');
+CREATE TRIGGER cluster_user_removed_truncate AFTER TRUNCATE ON users FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('user_removed');
+CREATE TRIGGER cluster_user_signed_out AFTER UPDATE OF active, role, token_version ON users FOR EACH ROW WHEN ((old.token_version <> new.token_version)) EXECUTE FUNCTION cluster_note_row('user_signed_out', 'id');
+CREATE TRIGGER cluster_user_truncate AFTER TRUNCATE ON users FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('user');
+CREATE TRIGGER cluster_user_update AFTER UPDATE OF email, username, name, role, active, profile_image_url, token_version, profile, settings, info, oauth, scim, user_name, display_name, formatted_name, given_name, family_name, emails, roles ON users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('user', 'id');
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY batch_files

@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0024_blob_keys
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -173,7 +173,7 @@ CREATE TABLE "ingest_jobs" (
     "error" TEXT,
     "created_at" BIGINT NOT NULL,
     "file_id" VARCHAR(64) NOT NULL UNIQUE REFERENCES "files" ("id") ON DELETE CASCADE
-);
+, "fence" BIGINT NOT NULL DEFAULT 0);
 CREATE TABLE "collections" (
     "id" VARCHAR(64) NOT NULL  PRIMARY KEY,
     "number" BIGINT NOT NULL UNIQUE,
@@ -389,7 +389,7 @@ CREATE TABLE "streams" (
     "last_frame" BIGINT NOT NULL,
     "size" BIGINT NOT NULL,
     "headers" TEXT NOT NULL
-);
+, "node_id" VARCHAR(64) NOT NULL DEFAULT '');
 CREATE TABLE "stream_frames" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "stream_id" VARCHAR(64) NOT NULL,
@@ -447,7 +447,7 @@ CREATE TABLE "limits" (
     "budgets" TEXT NOT NULL,
     "warn_percent" BIGINT,
     "created_at" BIGINT NOT NULL,
-    "updated_at" BIGINT NOT NULL,
+    "updated_at" BIGINT NOT NULL, "storage_bytes" BIGINT,
     CONSTRAINT "uid_limits_subject_38e39f" UNIQUE ("subject", "subject_id", "model")
 );
 CREATE TABLE "limit_counters" (
@@ -514,6 +514,36 @@ CREATE TABLE "usage" (
     "unpriced" BIGINT NOT NULL,
     "estimated" BIGINT NOT NULL
 );
+CREATE TABLE "nodes" (
+    "id" VARCHAR(64) NOT NULL  PRIMARY KEY,
+    "name" VARCHAR(255) NOT NULL,
+    "version" VARCHAR(64) NOT NULL,
+    "migration" VARCHAR(255) NOT NULL,
+    "address" VARCHAR(1024) NOT NULL,
+    "configuration" VARCHAR(64) NOT NULL,
+    "secrets" VARCHAR(64) NOT NULL,
+    "plugins" VARCHAR(64) NOT NULL,
+    "is_draining" INT NOT NULL,
+    "started_at" BIGINT NOT NULL,
+    "until" BIGINT NOT NULL
+);
+CREATE TABLE "leases" (
+    "name" VARCHAR(255) NOT NULL  PRIMARY KEY,
+    "node_id" VARCHAR(64) NOT NULL,
+    "fence" BIGINT NOT NULL,
+    "until" BIGINT NOT NULL
+);
+CREATE TABLE "answer_runs" (
+    "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    "task_id" VARCHAR(64) NOT NULL,
+    "user_id" VARCHAR(255) NOT NULL,
+    "chat_id" VARCHAR(255) NOT NULL,
+    "message_id" VARCHAR(255) NOT NULL,
+    "node_id" VARCHAR(64) NOT NULL,
+    "is_stopped" INT NOT NULL,
+    "started_at" BIGINT NOT NULL,
+    CONSTRAINT "uid_answer_runs_user_id_246207" UNIQUE ("user_id", "chat_id", "message_id")
+);
 CREATE INDEX "idx_revoked_tok_expires_b3eec6" ON "revoked_tokens" ("expires_at");
 CREATE INDEX "idx_users_created_43d91f" ON "users" ("created_at");
 CREATE INDEX "idx_user_emails_value_k_e59877" ON "user_emails" ("value_key");
@@ -572,3 +602,8 @@ CREATE TRIGGER audit_base_grows BEFORE UPDATE ON audit_base WHEN NEW.sequence <=
 CREATE TRIGGER audit_base_kept BEFORE DELETE ON audit_base BEGIN SELECT RAISE(ABORT, 'the base of the audit log is kept'); END;
 CREATE INDEX "idx_usage_day_5405e6" ON "usage" ("day");
 CREATE INDEX "idx_usage_user_id_dec9fd" ON "usage" ("user_id", "day");
+CREATE INDEX "idx_nodes_name_c52c40" ON "nodes" ("name");
+CREATE INDEX "idx_answer_runs_task_id_699a87" ON "answer_runs" ("task_id");
+CREATE INDEX "idx_answer_runs_node_id_c8bb90" ON "answer_runs" ("node_id");
+CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
+CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");

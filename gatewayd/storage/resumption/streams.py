@@ -8,13 +8,17 @@ from gatewayd.storage.engine.fields import decode, encode, fits_columns
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import upsert_rows
+from gatewayd.storage.nodes.nodes import ALIVE
 from gatewayd.storage.tables.streams import StreamFramesRow, StreamRow
 
 MAX_BATCH_ROWS = 200
 
 
 class TortoiseStreams:
-    """Implements `resumption.interfaces.StreamStore`."""
+    """Implements `resumption.interfaces.StreamStore`; `node_id` is "" for a daemon alone."""
+
+    def __init__(self, node_id: str = "") -> None:
+        self._node_id = node_id
 
     async def write(self, streams: Sequence[StreamRecord], batches: Sequence[FrameBatch]) -> None:
         """Insert or update streams, and add frames, in one transaction.
@@ -22,7 +26,9 @@ class TortoiseStreams:
         A write whose result is unknown may be repeated: frames that are there already are replaced.
         """
         async with write_transaction("store the frames of streams"):
-            await upsert_rows(StreamRow, [_columns_of(each) for each in streams], ["id"])
+            await upsert_rows(
+                StreamRow, [{**_columns_of(each), "node_id": self._node_id} for each in streams], ["id"]
+            )
             for start in range(0, len(batches), MAX_BATCH_ROWS):
                 rows = [_batch_columns(each) for each in batches[start : start + MAX_BATCH_ROWS]]
                 await upsert_rows(StreamFramesRow, rows, ["stream_id", "first_frame"])
@@ -46,7 +52,11 @@ class TortoiseStreams:
         return [FrameBatch(row.stream_id, row.first_frame, row.last_frame, bytes(row.frames)) for row in rows]
 
     async def interrupt(self, at: int) -> int:
-        """Mark the running streams as interrupted, with the numbers of the frames that were stored."""
+        """Mark the running streams as interrupted, with the numbers of the frames that were stored.
+
+        A node marks only those of dead nodes.
+        """
+        dead = f" AND node_id NOT IN {ALIVE}" if self._node_id else ""
         running = StreamState.RUNNING.value
         async with write_transaction("mark interrupted streams"):
             statement = SqlStatement(StreamRow._meta.db)
@@ -55,7 +65,7 @@ class TortoiseStreams:
                 f"UPDATE streams SET state = {statement.bind(StreamState.INTERRUPTED.value)},"  # noqa: S608
                 f" ended_at = {statement.bind(at)},"
                 f" last_frame = COALESCE((SELECT MAX(stream_frames.last_frame) {frames}), 0)"
-                f" WHERE state = {statement.bind(running)} RETURNING id"
+                f" WHERE state = {statement.bind(running)}{dead} RETURNING id"
             )
         return len(rows)
 

@@ -1,7 +1,7 @@
 """Store of texts and passages: staging, publication, and their vectors."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
@@ -85,7 +85,9 @@ class TortoisePassages(TortoiseVectors):
         self._wake = wake
         self._texts = reader
 
-    async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
+    async def stage(
+        self, file_id: str, extraction: ExtractionResult, check: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Stage a text and its chunks for a file, replacing earlier staged ones; conflict without the file.
 
         On SQLite, which has one writer, others can write between the batches, unless the caller has begun a
@@ -96,6 +98,8 @@ class TortoisePassages(TortoiseVectors):
         async with AsyncExitStack() as stack:
             if SqlStatement(PassageRow._meta.db).is_postgres:
                 await stack.enter_async_context(write_transaction("keep the text of the file"))
+            if check is not None:
+                await check()
             await self.unstage(file_id)
             for at in range(0, len(rows), STAGING_BATCH_SIZE):
                 await _insert_staged(rows[at : at + STAGING_BATCH_SIZE])

@@ -37,8 +37,8 @@ class FileRow(RowModel):
 
     class Meta:
         table = "files"
-        # The newest files of a user.
-        indexes = (("user_id", "created_at", "id"),)
+        # The newest files of a user, the oldest ones of all, and the bytes of a user.
+        indexes = (("user_id", "created_at", "id"), ("updated_at", "id"), ("user_id", "size"))
 
 
 class FileTextRow(RowModel):
@@ -109,6 +109,7 @@ class JobRow(RowModel):
     not_before = IntegerColumn(db_index=True)
     lease_owner = NameColumn(max_length=64)
     lease_until = IntegerColumn()
+    fence = IntegerColumn(db_default=0)
     error = TextColumn(null=True)
     created_at = IntegerColumn()
 

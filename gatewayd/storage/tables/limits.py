@@ -21,6 +21,7 @@ class LimitRow(Model):
     parallel = IntegerColumn(null=True)
     budgets = JsonColumn()
     warn_percent = IntegerColumn(null=True)
+    storage_bytes = IntegerColumn(null=True)
     created_at = IntegerColumn()
     updated_at = IntegerColumn()
 

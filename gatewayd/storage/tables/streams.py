@@ -18,6 +18,7 @@ class StreamRow(RowModel):
     last_frame = IntegerColumn()
     size = IntegerColumn()
     headers = JsonColumn()
+    node_id = NameColumn(max_length=64, db_default="")
 
     class Meta:
         table = "streams"

@@ -10,6 +10,7 @@ from gatewayd.audit.records import AuditQuery, AuditRow, ChainHead
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import MAX_WHOLE
 from gatewayd.storage.engine.statements import SqlStatement, contains_pattern
+from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import insert_rows
 from gatewayd.storage.tables.audit import AuditBaseRow, AuditLogRow
 from gatewayd.transactions import Transactor
@@ -19,7 +20,11 @@ NAMES: Final = tuple(each.name for each in fields(AuditRow))
 COLUMNS: Final = ", ".join(NAMES)
 VALUES: Final = ("before", "after")
 PAGE_ROWS: Final = 1000
-PRUNE_ROWS: Final = 5000
+PRUNE_ROWS: Final = 1000
+"""Rows that one transaction deletes."""
+
+IN_CHAIN: Final = "sequence > COALESCE((SELECT MAX(sequence) FROM audit_base), 0)"
+
 BASE_ID: Final = 1
 
 
@@ -49,7 +54,7 @@ class TortoiseAuditLog:
         return ChainHead(found[0]["sequence"], found[0]["hash"]) if found else ChainHead()
 
     async def find(self, query: AuditQuery) -> Sequence[AuditRow]:
-        """Return the selected rows in the order of the chain."""
+        """Return the selected rows of the chain in its order."""
         statement = SqlStatement(AuditLogRow._meta.db)
         wanted = _conditions(statement, query)
         if wanted is None:
@@ -57,14 +62,14 @@ class TortoiseAuditLog:
         order = "DESC" if query.newest else "ASC"
         with translate_errors("read the audit log"):
             rows = await statement.run(
-                f"SELECT {COLUMNS} FROM audit_log WHERE {' AND '.join(wanted) or '1 = 1'}"  # noqa: S608
+                f"SELECT {COLUMNS} FROM audit_log WHERE {' AND '.join(wanted)}"  # noqa: S608
                 f" ORDER BY sequence {order} LIMIT {statement.bind(query.limit)}"
             )
         found = [_row_of(row) for row in rows]
         return found[::-1] if query.newest else found
 
     async def rows(self) -> AsyncIterator[AuditRow]:
-        """Yield all rows in the order of the chain."""
+        """Yield the rows after the base in the order of the chain."""
         after = -1
         while True:
             page = await self.find(AuditQuery(after=after, limit=PAGE_ROWS))
@@ -81,12 +86,12 @@ class TortoiseAuditLog:
         with translate_errors("read the audit log"):
             found = await statement.run(
                 f"SELECT sequence, hash FROM audit_log WHERE sequence < COALESCE(({first}), {MAX_WHOLE})"  # noqa: S608
-                " ORDER BY sequence DESC LIMIT 1"
+                f" AND {IN_CHAIN} ORDER BY sequence DESC LIMIT 1"
             )
         return ChainHead(found[0]["sequence"], found[0]["hash"]) if found else None
 
-    async def prune(self, place: ChainHead) -> int:
-        """Make a place the base, and delete the rows up to it."""
+    async def rebase(self, place: ChainHead) -> None:
+        """Make a place the base."""
         with translate_errors("delete old rows of the audit log"):
             async with self._transactor.exclusive(LOCK):
                 known = await AuditBaseRow.filter(id=BASE_ID).update(sequence=place.sequence, hash=place.hash)
@@ -94,16 +99,17 @@ class TortoiseAuditLog:
                     await insert_rows(
                         AuditBaseRow, [{"id": BASE_ID, "sequence": place.sequence, "hash": place.hash}]
                     )
-                return await self._delete(place.sequence)
 
-    async def _delete(self, last: int) -> int:
-        count = 0
+    async def sweep(self) -> int:
+        """Delete the rows up to the base, PRUNE_ROWS in a transaction."""
+        last, count = (await self.base()).sequence, 0
         while True:
-            found = await AuditLogRow.filter(sequence__lte=last).order_by("sequence").limit(1)
-            if not found:
-                return count
-            until = min(found[0].sequence + PRUNE_ROWS - 1, last)
-            count += await AuditLogRow.filter(sequence__lte=until).delete()
+            async with write_transaction("delete old rows of the audit log"):
+                found = await AuditLogRow.filter(sequence__lte=last).order_by("sequence").limit(1)
+                if not found:
+                    return count
+                until = min(found[0].sequence + PRUNE_ROWS - 1, last)
+                count += await AuditLogRow.filter(sequence__lte=until).delete()
 
     async def _run(self, sql: str) -> list[dict[str, Any]]:
         with translate_errors("read the audit log"):
@@ -112,7 +118,7 @@ class TortoiseAuditLog:
 
 def _conditions(statement: SqlStatement, query: AuditQuery) -> list[str] | None:
     """Return the conditions of a query, None if no row can match."""
-    wanted = []
+    wanted = [IN_CHAIN]
     for column, comparison, value in (
         ("sequence", ">", query.after),
         ("at", ">=", query.since),

@@ -4,12 +4,13 @@ Modules above this one do not handle connections.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind
+from gatewayd.metering.begun_call import BEGUN
 from gatewayd.upstream.http.connection import ProviderConnection
 from gatewayd.upstream.http.connector import (
     ConnectionDialer,
@@ -49,6 +50,10 @@ class UpstreamResponse(Protocol):
         """Names and values of the headers as they arrived."""
         ...
 
+    def peek(self) -> bytes | None:
+        """Return the whole body, which stays; None if the answer is incomplete or has failed."""
+        ...
+
     async def read(self, limit: int) -> bytes:
         """Return the whole body; raises TransportError if it is over `limit` bytes or breaks off."""
         ...
@@ -73,6 +78,16 @@ class UpstreamClient(Protocol):
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> UpstreamResponse:
         """Send a request with exactly these headers; raises TransportError."""
+        ...
+
+    def post_at_once(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None], limit: int
+    ) -> UpstreamResponse | None:
+        """POST a body on an idle connection and return the response to come; None if none is idle.
+
+        `arrived` is called once: when the answer is complete, has more than `limit` bytes, or has failed. The
+        answer is read from the response then, which `request` returns for the same request in `BEGUN`.
+        """
         ...
 
     async def upload(
@@ -127,16 +142,31 @@ class HttpClient:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
     ) -> UpstreamResponse:
         """Send a request with exactly these headers; raises TransportError."""
-        key = (method, url, *headers.items())
-        call = self._calls.get(key) or self._prepare(key, build_head(method, url, headers))
+        call = self._prepared(method, url, headers)
         head, pool = call.head, call.pool
-        response = ProviderResponse(self._timeouts, self._loop, has_body=head.has_answer_body)
-        connection = pool.take() or await self._open(pool, response)
-        connection.send(response, head, body)
+        begun = BEGUN.get()
+        response = None if begun is None else begun.take_response(url, headers, body)
+        if not isinstance(response, ProviderResponse):
+            response = ProviderResponse(self._timeouts, self._loop, has_body=head.has_answer_body)
+            connection = pool.take() or await self._open(pool, response)
+            connection.send(response, head, body)
         if not await response.arrived():
             connection = await self._open(pool, response, has_place=True)
             connection.send(response, head, body)
             await response.arrived()
+        return response
+
+    def post_at_once(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None], limit: int
+    ) -> ProviderResponse | None:
+        """POST a body on an idle connection and return the response to come; None if none is idle."""
+        call = self._prepared("POST", url, headers)
+        connection = call.pool.take()
+        if connection is None:
+            return None
+        response = ProviderResponse(self._timeouts, self._loop)
+        response.call_back(arrived, limit)
+        connection.send(response, call.head, body)
         return response
 
     async def upload(
@@ -158,6 +188,10 @@ class HttpClient:
         """Close all connections."""
         for pool in self._pools.values():
             await pool.close()
+
+    def _prepared(self, method: str, url: str, headers: Mapping[str, str]) -> _Call:
+        key = (method, url, *headers.items())
+        return self._calls.get(key) or self._prepare(key, build_head(method, url, headers))
 
     def _prepare(self, key: tuple[object, ...], head: RequestHead) -> _Call:
         if len(self._calls) >= MAX_CALLS:

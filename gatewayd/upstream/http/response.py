@@ -7,7 +7,7 @@ if parts of the body are not read yet.
 import asyncio
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from gatewayd.errors import ErrorKind
@@ -70,9 +70,11 @@ class ProviderResponse:
 
     __slots__ = (
         "_allowed",
+        "_callback",
         "_end",
         "_error",
         "_headers",
+        "_is_awaited",
         "_is_over",
         "_is_unwanted",
         "_loop",
@@ -97,8 +99,10 @@ class ProviderResponse:
         self._loop = loop
         self._end = math.inf if timeouts.total is None else started + timeouts.total
         self._allowed = timeouts.first_byte
+        self._callback: Callable[[], None] | None = None
         self._error: tuple[ErrorKind, str] | None = None
         self._headers: ResponseHeaders | None = None
+        self._is_awaited = True
         self._is_over = False
         self._is_unwanted = False
         self._parts: list[bytes] = []
@@ -133,7 +137,7 @@ class ProviderResponse:
 
         Returns False if a reused connection was closed before it delivered any byte; the caller has its slot.
         """
-        if not self.status:
+        if not self.status and self._is_awaited:
             await self._woken()
         if self.status:
             return True
@@ -141,6 +145,21 @@ class ProviderResponse:
             self.carrier = None
             return False
         raise TransportError(*self._error)
+
+    def call_back(self, arrived: Callable[[], None], limit: int) -> None:
+        """Call `arrived` once: when the answer is complete, has over `limit` bytes, or has failed.
+
+        It must be set before the request is sent.
+        """
+        self._callback = arrived
+        self._wake_at = limit + 1
+
+    def peek(self) -> bytes | None:
+        """Return the whole body, which stays; None if the answer is incomplete or has failed."""
+        if not self._is_over or self._error is not None:
+            return None
+        parts = self._parts
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def read(self, limit: int) -> bytes:
         """Return the whole body; raises TransportError if it is over `limit` bytes or breaks off."""
@@ -180,6 +199,7 @@ class ProviderResponse:
 
     def close(self) -> None:
         """Close the connection at once unless the body is complete; may be called again."""
+        self._callback = None
         self._parts.clear()
         self._unread = 0
         carrier = self.carrier
@@ -233,6 +253,9 @@ class ProviderResponse:
 
     def wake(self) -> None:
         """Wake the reader if enough has arrived, else restart its deadline."""
+        if self._callback is not None:
+            self._call_back(self._callback)
+            return
         waiter = self._waiter
         if waiter is None:
             return
@@ -244,6 +267,17 @@ class ProviderResponse:
             self.carrier.arm(self._end)
         if not waiter.done():
             waiter.set_result(None)
+
+    def _call_back(self, callback: Callable[[], None]) -> None:
+        """Call back if enough has arrived or nothing more comes, else restart the deadline."""
+        if self.status and self._unread < self._wake_at and not self._is_over:
+            self._arm()
+            return
+        self._callback = None
+        self._is_awaited = False
+        if self.carrier is not None:
+            self.carrier.arm(self._end)
+        callback()
 
     def overdue(self, now: float) -> str:
         """Return the sentence for a missed deadline."""

@@ -10,6 +10,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.native_thoughts import THINKING_LEFT_OUT
 from gatewayd.completions.records import Body, Completion, CompletionChunk
+from gatewayd.dialects.anthropic.betas import BETA_HEADER
 from gatewayd.dialects.anthropic.completion import to_completion
 from gatewayd.dialects.anthropic.effort import is_refused_budget
 from gatewayd.dialects.anthropic.events import EventDecoder
@@ -19,6 +20,7 @@ from gatewayd.dialects.openai import wants_usage
 from gatewayd.dialects.providers.message_request import capabilities_of
 from gatewayd.errors import not_found
 from gatewayd.upstream.http.client import UpstreamClient
+from gatewayd.upstream.sources.batches import AnthropicBatches
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.message_requests import VERSION, VERSION_HEADER, MessageRequests
 from gatewayd.upstream.sources.model_list import find_listed, select_models
@@ -66,6 +68,7 @@ class AnthropicSource(PreparingSource):
         self._exchange = ProviderClient(
             self._config, headers, client, NativeProtocol.ANTHROPIC, self._key_headers
         )
+        self._batches = AnthropicBatches(self._exchange) if config.passes_batches else None
         self._rules = rules
 
     @property
@@ -149,6 +152,23 @@ class AnthropicSource(PreparingSource):
         if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
             raise self._exchange.failures.broken("its count has no 'input_tokens'")
         return tokens
+
+    @property
+    def batches(self) -> AnthropicBatches | None:
+        """The batches of the provider, None if they are not passed on."""
+        return self._batches
+
+    async def batch_request(
+        self, endpoint: str, body: Body, model: Model, context: CallContext
+    ) -> Body | None:
+        """Return a messages request as a batch of the provider takes it; None for one of another protocol.
+
+        A batch has no headers for its requests, so that one with betas is None.
+        """
+        if endpoint != "/v1/messages" or self._requests.rules.has_model_in_path:
+            return None
+        asked = self._requests.native({**body, "model": model.upstream_id}, model, context, stream=False)
+        return None if BETA_HEADER in asked.headers else asked.body
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,4 +1,4 @@
-"""Source for Bedrock of Amazon: the operations Converse and ConverseStream."""
+"""Source for Bedrock of Amazon: the operations Converse, ConverseStream, and InvokeModel for vectors."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +12,12 @@ from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.deadlines import TimeLimit
+from gatewayd.dialects.bedrock.embeddings import form_of, to_requests, tokens_of
 from gatewayd.dialects.bedrock.reply import ConverseDecoder, to_completion
 from gatewayd.dialects.bedrock.request import to_request
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.dialects.providers.family import canonical_name
+from gatewayd.errors import ErrorKind
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.bedrock_client import BedrockClient, shut_down
 from gatewayd.upstream.sources.config import ProviderConfig
@@ -24,6 +26,9 @@ from gatewayd.upstream.sources.model_rules import ModelRules
 
 MAX_PAGES: Final = 20
 """Maximum number of pages of the list of inference profiles, of up to 1,000 each."""
+
+MAX_EMBEDDINGS: Final = 16
+"""Maximum number of requests for vectors at once; other calls find a thread beside them."""
 
 _END: Final = object()
 
@@ -39,6 +44,7 @@ class BedrockSource:
         self._config = replace(config, maker=config.maker or "bedrock")
         self._client = BedrockClient(self._config)
         self._rules = ModelRules(self._config)
+        self._embedding = asyncio.Semaphore(max(1, min(MAX_EMBEDDINGS, config.connections // 2)))
         self._unused = client
 
     @property
@@ -52,7 +58,7 @@ class BedrockSource:
         return self._config.prefix
 
     async def list_models(self) -> Sequence[Model]:
-        """Fetch the models that answer with texts, and the inference profiles, see `find_listed`."""
+        """Fetch the models of texts and of vectors, and the inference profiles, see `find_listed`."""
         found = await find_listed(self._config, self._fetch_list)
         return await select_models(self._config, found, "amazon", self._detail)
 
@@ -82,11 +88,39 @@ class BedrockSource:
         request = self._request(body, model, context)
         return ConverseChunks(self._client, self._config, request, context, decoder)
 
+    async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
+        """Return vectors for a list of texts, in their order; a model may take one text in a request."""
+        form = form_of(model.upstream_id) or form_of(model.family or "")
+        if form is None:
+            sentence = f"the form of embeddings of model {model.upstream_id!r} is not known"
+            raise self._client.failures.error(ErrorKind.NOT_FOUND, sentence)
+        requests = list(to_requests(body, form))
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._invoke(each, model, context)) for each in requests]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from failures
+        answers = [task.result() for task in tasks]
+        vectors = [vector for answer, _ in answers for vector in form.vectors(answer)]
+        data = [
+            {"object": "embedding", "index": index, "embedding": vector}
+            for index, vector in enumerate(vectors)
+        ]
+        tokens = sum(tokens_of(answer, headers) for answer, headers in answers)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        return {"object": "list", "data": data, "model": model.upstream_id, "usage": usage}
+
     async def close(self) -> None:
         """Close all connections."""
         self._client.close()
         if self._unused is not None:
             await self._unused.close()
+
+    async def _invoke(
+        self, request: Body, model: Model, context: CallContext
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        async with self._embedding:
+            return await self._client.invoke(model.upstream_id, request, context)
 
     def _request(self, body: Body, model: Model, context: CallContext) -> Body:
         adapted = self._rules.adapt(body, model, context)
@@ -97,9 +131,12 @@ class BedrockSource:
         return request
 
     async def _fetch_list(self) -> list[dict[str, Any]]:
-        chosen = {"byOutputModality": "TEXT", "byInferenceType": "ON_DEMAND"}
-        answer = await self._client.call("bedrock", "list_foundation_models", chosen)
-        found = [_listed(item, "modelId", "modelName") for item in as_sequence(answer.get("modelSummaries"))]
+        found = []
+        for modality in ("TEXT", "EMBEDDING"):
+            chosen = {"byOutputModality": modality, "byInferenceType": "ON_DEMAND"}
+            answer = await self._client.call("bedrock", "list_foundation_models", chosen)
+            summaries = as_sequence(answer.get("modelSummaries"))
+            found += [_listed(item, "modelId", "modelName") for item in summaries]
         parameters: dict[str, Any] = {"maxResults": 1000}
         for _ in range(MAX_PAGES):
             page = await self._client.call("bedrock", "list_inference_profiles", parameters)

@@ -15,12 +15,14 @@ from typing import Any, Final
 import orjson
 from yarl import URL
 
+from gatewayd import json_decoder
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extras import PackageExtra, is_installed, missing_extra_error
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
+from gatewayd.upstream.sources.provider_client import ANSWER_LIMITS, MAX_ANSWER_BYTES
 
 MAX_CALLS: Final = 64
 """Maximum number of calls at once, each of which has a thread; further ones wait."""
@@ -64,10 +66,33 @@ class BedrockClient:
         self, service: str, operation: str, parameters: Mapping[str, Any], context: CallContext | None = None
     ) -> dict[str, Any]:
         """Return the answer of an operation; `service` is bedrock or bedrock-runtime."""
+        answer: dict[str, Any] = await self._run(lambda: self._call(service, operation, parameters, context))
+        return answer
+
+    async def invoke(
+        self, model_id: str, body: Mapping[str, Any], context: CallContext
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """Send a request in the form of a model; return its answer and the headers, names in lower case."""
+        parameters = {
+            "modelId": model_id,
+            "body": orjson.dumps(body),
+            "contentType": "application/json",
+            "accept": "application/json",
+        }
+        raw, headers = await self._run(lambda: self._read_invoked(parameters, context))
+        try:
+            answer = await json_decoder.decode(raw, ANSWER_LIMITS)
+        except GatewayError as error:
+            raise self.failures.broken("its answer is not JSON of the expected size") from error
+        if not isinstance(answer, dict):
+            raise self.failures.broken("its answer is not a JSON object")
+        return answer, headers
+
+    async def _run(self, work: Callable[[], Any]) -> Any:
         await self.take_slot()
         job = None
         try:
-            job = self.submit(lambda: self._call(service, operation, parameters, context))
+            job = self.submit(work)
         finally:
             if job is None:
                 self.give_slot()
@@ -75,10 +100,9 @@ class BedrockClient:
         job.add_done_callback(lambda _: self.give_slot())
         try:
             async with TimeLimit(self._config.timeouts.total):
-                answer: dict[str, Any] = await asyncio.shield(job)
+                return await asyncio.shield(job)
         except TimeoutError as error:
             raise self.late() from error
-        return answer
 
     async def take_slot(self) -> None:
         """Wait for a thread, as long as for a connection; raises upstream_unreachable."""
@@ -125,6 +149,20 @@ class BedrockClient:
         self._extra.headers = {**named, **dict(self._config.headers)}
         answer: dict[str, Any] = getattr(self._client(service), operation)(**parameters)
         return answer
+
+    def _read_invoked(
+        self, parameters: Mapping[str, Any], context: CallContext
+    ) -> tuple[bytes, dict[str, str]]:
+        answer = self._call("bedrock-runtime", "invoke_model", parameters, context)
+        stream = answer["body"]
+        try:
+            raw: bytes = stream.read(MAX_ANSWER_BYTES + 1)
+        finally:
+            stream.close()
+        if len(raw) > MAX_ANSWER_BYTES:
+            raise self.failures.broken(f"its answer is over {MAX_ANSWER_BYTES} bytes")
+        told = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        return raw, {name.lower(): value for name, value in told.items()}
 
     def _client(self, service: str) -> Any:
         with self._making:

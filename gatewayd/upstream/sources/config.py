@@ -52,6 +52,10 @@ KEY_HEADER_NAMES: Final = {
 """Headers with the key by protocol; all others have it in Authorization."""
 
 
+BATCH_KINDS: Final = frozenset({SourceKind.OPENAI, SourceKind.ANTHROPIC})
+"""Protocols with batches that the gateway passes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamTimeouts:
     """Time limits for a provider, in seconds.
@@ -81,7 +85,7 @@ class ProviderConfig:
     for any text. `upstream` is the protocol of all its models (`chat`, `responses` or
     `responses_with_tools`), "" for what the rules of each say. `keys` are further keys, used in turn with
     `key`. `headers` go with every request. `api_version` is that of Azure. `families` has canonical names of
-    models by the provider's own ids.
+    models by the provider's own ids. With `passes_batches` the provider runs batches of its models itself.
     """
 
     name: str
@@ -106,6 +110,7 @@ class ProviderConfig:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_version: str = ""
     families: tuple[tuple[str, str], ...] = ()
+    passes_batches: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values that would only fail later, within a request."""
@@ -126,6 +131,12 @@ class ProviderConfig:
             raise invalid(refusal, param="models")
         if self.kind is SourceKind.BEDROCK and self.keys:
             raise invalid(f"cannot use keys of provider {self.name!r}: bedrock takes one key", param="keys")
+        if self.passes_batches and self.kind not in BATCH_KINDS:
+            refusal = f"cannot pass batches to provider {self.name!r}: kind {self.kind.value} has none"
+            raise invalid(refusal, param="batches")
+        if self.passes_batches and len(self.all_keys) > 1:
+            refusal = f"cannot pass batches to provider {self.name!r}: several keys may not see the same ones"
+            raise invalid(refusal, param="batches")
         if self.connections < 1:
             refusal = f"cannot use connections of provider {self.name!r}: it must be at least 1"
             raise invalid(refusal, param="connections")

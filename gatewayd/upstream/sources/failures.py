@@ -160,7 +160,7 @@ class ProviderFailures:
         kind = kind if reason is None else KINDS_BY_REASON[reason]
         retry_after = None
         if kind in _WAITING_KINDS and reason is not RefusalReason.NO_CREDIT:
-            retry_after = _retry_after(headers, answer)
+            retry_after = told_wait(headers, answer)
         named = status if reason not in NAMED_REASONS else f"{status} {_name(reason, reported)}"
         detail = self._describe_body(headers.get("Content-Type", ""), body, answer)
         told = f"it answered {named} {detail}"
@@ -177,7 +177,9 @@ class ProviderFailures:
         kind = _kind_of_event(error) if reason is None else KINDS_BY_REASON[reason]
         message = self.clean(sentence or "an error without a message")
         named = f" {_name(reason, reported)}" if reason in NAMED_REASONS else ""
-        failure = self.error(kind, f"it reported{named}: {message}", reported=reported)
+        wait = told_wait(NO_HEADERS, given) if reason is RefusalReason.RATE_LIMITED else None
+        told = f"it reported{named}: {message}"
+        failure = self.error(kind, told, reported=reported, retry_after=wait)
         if not self.is_messages or reason is RefusalReason.KEY or not isinstance(error, Mapping):
             return failure
         inner = error.get("error") if error.get("type") == "error" else error
@@ -251,7 +253,7 @@ def parse_retry_after(value: str | None, now: int) -> int | None:
     return min(max(math.ceil(seconds), 0), MAX_RETRY_AFTER_SECONDS)
 
 
-def _retry_after(headers: Mapping[str, str], answer: object) -> int | None:
+def told_wait(headers: Mapping[str, str], answer: object) -> int | None:
     """Return the seconds to wait by a header, or by the error of Gemini."""
     now = ids.now()
     found = parse_retry_after(headers.get("Retry-After"), now)

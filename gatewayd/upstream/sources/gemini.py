@@ -11,11 +11,11 @@ from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
+from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.gemini.reply import AnswerDecoder, blocked_prompt, to_completion
 from gatewayd.dialects.gemini.request import to_request
 from gatewayd.dialects.openai import wants_usage
 from gatewayd.dialects.providers.family import canonical_name
-from gatewayd.errors import invalid
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.model_list import find_listed, select_models
@@ -92,8 +92,7 @@ class GeminiSource(PreparingSource):
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return vectors for a list of texts, in their order."""
         texts = body.get("input") or ()
-        if not all(isinstance(text, str) for text in texts):
-            raise invalid("cannot embed input: this provider takes texts, no lists of tokens", param="input")
+        refuse_tokens(texts)
         name = f"models/{model.upstream_id}"
         size = body.get("dimensions")
         extra = {} if size is None else {"outputDimensionality": size}

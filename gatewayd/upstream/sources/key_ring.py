@@ -7,19 +7,21 @@ from typing import Final, Self
 
 import orjson
 
-from gatewayd import ids
 from gatewayd.completions.deltas import error_message_in
-from gatewayd.completions.refusal_reasons import names_key
+from gatewayd.completions.refusal_reasons import RefusalReason, classify, names_key
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse
-from gatewayd.upstream.sources.failures import parse_retry_after
+from gatewayd.upstream.sources.failures import told_wait
 
 log = logging.getLogger(__name__)
 
 MAX_EXAMINED_BYTES: Final = 16 * 1024
-"""Maximum number of bytes of a refusal with 403 that tell whether it is about the key."""
+"""Maximum number of bytes of a refusal that tell whether it is about the key, or how long it rests."""
+
+EXAMINED_STATUSES: Final = frozenset({403, 429})
 
 REST_SECONDS: Final = {401: 600.0, 402: 600.0, 403: 60.0, 429: 60.0}
-"""Rests of a key by the status of its refusal; one of 429 is shorter if the provider says so."""
+"""Rests of a key by the status of its refusal; one of 429 is shorter if the provider says so, and that of a
+402 if its credit or the quota of its day is used up."""
 
 KeyHeaders = Callable[[str], Mapping[str, str]]
 """Returns the headers that carry a key."""
@@ -79,11 +81,30 @@ class ExaminedResponse:
     @property
     def is_about_key(self) -> bool:
         """Whether the provider says that it refuses the key, not the request."""
+        answer = self._answer()
+        return answer is not None and names_key(answer, error_message_in(answer) or "")
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long the key of a refusal rests."""
+        seconds = REST_SECONDS[self.status]
+        if self.status != 429:
+            return seconds
+        answer = self._answer()
+        if classify(answer, error_message_in(answer) or "", self.status) is RefusalReason.NO_CREDIT:
+            return REST_SECONDS[402]
+        told = told_wait(self.headers, answer)
+        return seconds if told is None else min(seconds, float(told))
+
+    def _answer(self) -> object:
         try:
-            answer = orjson.loads(self._start)
+            return orjson.loads(self._start)
         except orjson.JSONDecodeError:
-            return False
-        return names_key(answer, error_message_in(answer) or "")
+            return None
+
+    def peek(self) -> bytes | None:
+        """Return None: the body is read already, in part."""
+        return None
 
     async def read(self, limit: int) -> bytes:
         """Return the whole body; raises TransportError."""
@@ -126,15 +147,21 @@ class KeyedClient:
         for _ in self._headers:
             key = self._ring.take()
             response = await self._client.request(method, url, {**headers, **self._headers[key]}, body)
-            if response.status == 403:
+            if response.status in EXAMINED_STATUSES:
                 response = await ExaminedResponse.read_start(response)
-                if not response.is_about_key:
+                if response.status == 403 and not response.is_about_key:
                     # Every key would be refused, and some providers charge for each attempt.
                     return response
             if response.status not in REST_SECONDS or not self._rest(key, response):
                 return response
             response.close()
         return await self._client.request(method, url, {**headers, **self._headers[self._ring.take()]}, body)
+
+    def post_at_once(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None], limit: int
+    ) -> UpstreamResponse | None:
+        """Return None: a refusal of a key has another request follow."""
+        return None
 
     async def upload(
         self,
@@ -146,9 +173,9 @@ class KeyedClient:
         """POST a body in pieces with the next key; as it cannot be sent again, a refusal is the answer."""
         key = self._ring.take()
         response = await self._client.upload(url, {**headers, **self._headers[key]}, pieces, length)
-        if response.status == 403:
+        if response.status in EXAMINED_STATUSES:
             response = await ExaminedResponse.read_start(response)
-            if not response.is_about_key:
+            if response.status == 403 and not response.is_about_key:
                 return response
         if response.status in REST_SECONDS:
             self._rest(key, response)
@@ -160,9 +187,8 @@ class KeyedClient:
 
     def _rest(self, key: str, response: UpstreamResponse) -> bool:
         seconds = REST_SECONDS[response.status]
-        if response.status == 429:
-            told = parse_retry_after(response.headers.get("Retry-After"), ids.now())
-            seconds = seconds if told is None else min(seconds, float(told))
+        if isinstance(response, ExaminedResponse):
+            seconds = response.rest_seconds
         others = self._ring.rest(key, seconds)
         log.warning(
             "key of a provider refused",

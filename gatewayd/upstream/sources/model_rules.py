@@ -16,7 +16,14 @@ from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
 from gatewayd.dialects.providers.adaptation import adapt
 from gatewayd.dialects.providers.changes import change_rules
-from gatewayd.dialects.providers.family import ENGINES, Family, family_of, maker_of_host, takes_cache
+from gatewayd.dialects.providers.family import (
+    ENGINES,
+    TEXT_EMBEDDERS,
+    Family,
+    family_of,
+    maker_of_host,
+    takes_cache,
+)
 from gatewayd.dialects.providers.history import repair_in_slices
 from gatewayd.dialects.providers.live import add_live_rules
 from gatewayd.dialects.providers.message_request import adapt_message_request, limit_cache
@@ -99,6 +106,10 @@ class ModelRules:
         limit_cache(request, warnings)
         for sentence in warnings:
             self.warn(sentence, model, context)
+
+    def takes_tokens(self, model: Model) -> bool:
+        """Return False if the embeddings of a model's maker take texts only, and no token numbers."""
+        return self._family(model).maker not in TEXT_EMBEDDERS
 
     def takes_cache(self, model: Model) -> bool:
         """Return whether a model takes `cache_control` in chat requests."""

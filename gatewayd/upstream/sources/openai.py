@@ -1,9 +1,10 @@
 """Source for the OpenAI protocol; requests and answers are not converted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gatewayd.catalog.interfaces import (
+    BegunCompletion,
     CallContext,
     ForwardedAnswer,
     PreparingSource,
@@ -16,13 +17,15 @@ from gatewayd.completions.json_access import as_text
 from gatewayd.completions.limits import AnswerSizeError
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
+from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.providers.rules import Protocol
-from gatewayd.upstream.http.client import UpstreamClient
+from gatewayd.upstream.http.client import UpstreamClient, UpstreamResponse
+from gatewayd.upstream.sources.batches import OpenAiBatches
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
+from gatewayd.upstream.sources.provider_client import BegunPost, ProviderClient, listed_objects
 from gatewayd.upstream.sources.rerank import post_rerank
 from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
@@ -39,6 +42,7 @@ class OpenAiSource(PreparingSource):
         self._config = config
         headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
+        self._batches = OpenAiBatches(self._exchange) if config.passes_batches else None
         self._rules = ModelRules(config)
         self._has_responses = self._rules.maker in WITH_RESPONSES
         self._may_use_responses = self._has_responses or bool(config.upstream)
@@ -83,6 +87,20 @@ class OpenAiSource(PreparingSource):
             _unstreamed(self._own(body, model, context)),
             context,
         )
+        return self._completion(raw, answer)
+
+    def complete_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunCompletion | None:
+        """Send the request of `complete` and return at once; None if that needs a wait."""
+        if self._is_for_responses(body, model) or self.prepares(model):
+            return None
+        path = self._path("/chat/completions", model.upstream_id)
+        plain = _unstreamed(self._own(body, model, context))
+        begun = self._exchange.post_at_once(path, plain, context, arrived)
+        return None if begun is None else BegunOpenAiCompletion(begun, self._completion)
+
+    def _completion(self, raw: bytes, answer: Body) -> Completion:
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
         try:
@@ -106,9 +124,36 @@ class OpenAiSource(PreparingSource):
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return vectors for a list of inputs, in the order of the inputs."""
+        if not self._rules.takes_tokens(model):
+            refuse_tokens(body.get("input") or ())
         path = self._path("/embeddings", model.upstream_id)
         _, answer = await self._exchange.post(path, {**body, "encoding_format": "float"}, context)
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
+
+    @property
+    def batches(self) -> OpenAiBatches | None:
+        """The batches of the provider, None if they are not passed on."""
+        return self._batches
+
+    async def batch_request(
+        self, endpoint: str, body: Body, model: Model, context: CallContext
+    ) -> Body | None:
+        """Return a request as a batch of the provider takes it; None for one in another protocol."""
+        own = {**body, "model": model.upstream_id}
+        match endpoint:
+            case "/v1/chat/completions":
+                own = await self.prepare(own, model, context)
+                if self._is_for_responses(own, model):
+                    return None
+                return _unstreamed(self._own(own, model, context))
+            case "/v1/embeddings":
+                if not self._rules.takes_tokens(model):
+                    refuse_tokens(own.get("input") or ())
+                return own
+            case "/v1/completions":
+                return own
+            case _:
+                return None
 
     async def forward(
         self, method: str, path: str, body: Body | None, context: CallContext | None = None
@@ -163,6 +208,31 @@ class OpenAiSource(PreparingSource):
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
+
+
+class BegunOpenAiCompletion:
+    """The `catalog.interfaces.BegunCompletion` of a provider; `convert` checks its answer."""
+
+    __slots__ = ("_begun", "_convert")
+
+    def __init__(self, begun: BegunPost, convert: Callable[[bytes, Body], Completion]) -> None:
+        self._begun = begun
+        self._convert = convert
+
+    @property
+    def sent(self) -> tuple[str, Mapping[str, str], bytes]:
+        """URL, headers and body of the request."""
+        return self._begun.sent
+
+    @property
+    def response(self) -> UpstreamResponse:
+        """The response to the request."""
+        return self._begun.response
+
+    def take(self) -> Completion | None:
+        """Return the answer; None for one that `complete` has to read."""
+        found = self._begun.take()
+        return None if found is None else self._convert(*found)
 
 
 def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
-from collections.abc import Awaitable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -17,7 +17,7 @@ from gatewayd.completions.rate_limits import passed_headers
 from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.dialects.anthropic.betas import BETA_HEADER
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid
-from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light
+from gatewayd.json_decoder import MAX_SHORT_BYTES, JsonLimits, decode_light, is_light
 from gatewayd.measurement.request_notes import with_trace
 from gatewayd.text import MAX_ANSWER_DEPTH
 from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse, open_client
@@ -41,6 +41,9 @@ ANSWER_LIMITS = JsonLimits(
 MAX_INLINE_MESSAGES = 64
 MAX_INLINE_CHARACTERS = 64 * 1024
 """Maximum number of messages, and of characters of each, in a request that is encoded at once."""
+
+MAX_INLINE_ANSWER_BYTES = 64 * 1024
+"""Maximum number of bytes of a whole answer that is decoded where it arrives."""
 
 MIN_SECRET_CHARACTERS = 8
 """Minimum length of the value of a custom header that is removed from errors; shorter ones are words."""
@@ -130,6 +133,24 @@ class ProviderClient:
         url = self._base + path
         sending = self._client.request("PUT", url, {**self._headers, **headers}, content)
         return (await self._read_whole(sending))[1]
+
+    async def delete(self, path: str) -> object:
+        """Delete what is at `path`, and return the JSON object or list of the answer."""
+        return (await self._read_whole(self._ask("DELETE", path, None)))[1]
+
+    def post_at_once(
+        self, path: str, body: Mapping[str, Any], context: CallContext, arrived: Callable[[], None]
+    ) -> "BegunPost | None":
+        """Send what `post` sends and return at once; None if that needs a wait, and nothing was sent.
+
+        `arrived` is called when the answer can be taken. Raises invalid_request for a body that is no JSON.
+        """
+        content = None if self._refusals.has_learnt else _encode_light(body)
+        if content is None:
+            return None
+        url, headers = self._base + path, self._named(self._json_headers, context)
+        response = self._client.post_at_once(url, headers, content, arrived, MAX_INLINE_ANSWER_BYTES)
+        return None if response is None else BegunPost((url, headers, content), response, context)
 
     def chunks(
         self,
@@ -270,13 +291,17 @@ class ProviderClient:
         headers = self._headers if body is None else self._json_headers
         if own:
             headers = self._with_own(headers, own)
-        if self._identity is not None and context is not None:
-            headers = {**self._identity.for_model(context), **headers}
-        headers = with_trace(headers)
+        headers = self._named(headers, context)
         content = None if body is None else _encode_light(body)
         if body is not None and content is None:
             return self._send_encoded(method, path, headers, body)
         return self._client.request(method, self._base + path, headers, content)
+
+    def _named(self, headers: dict[str, str], context: CallContext | None) -> dict[str, str]:
+        """Return the headers of a request with those that name its user, and its trace."""
+        if self._identity is not None and context is not None:
+            headers = {**self._identity.for_model(context), **headers}
+        return with_trace(headers)
 
     async def _send_encoded(
         self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any]
@@ -391,6 +416,39 @@ class ProviderClient:
             raise self.failures.broken("its answer is not JSON") from error
         if not isinstance(answer, dict | list):
             raise self.failures.broken("its answer is not a JSON object")
+        return raw, answer
+
+
+class BegunPost:
+    """A request for a whole answer, and the response to it."""
+
+    __slots__ = ("_context", "response", "sent")
+
+    def __init__(
+        self, sent: tuple[str, Mapping[str, str], bytes], response: UpstreamResponse, context: CallContext
+    ) -> None:
+        self.sent = sent
+        """URL, headers and body of the request."""
+        self.response = response
+        self._context = context
+
+    def take(self) -> tuple[bytes, dict[str, Any]] | None:
+        """Return what `post` returns, and release the response; None for an answer that `post` has to read.
+
+        These are failures, refusals, and long or odd answers.
+        """
+        response = self.response
+        raw = response.peek() if 200 <= response.status < 300 else None
+        if raw is None or len(raw) > MAX_INLINE_ANSWER_BYTES or not is_light(raw):
+            return None
+        try:
+            answer = decode_light(raw, ANSWER_LIMITS)
+        except GatewayError:
+            return None
+        if not isinstance(answer, dict) or find_error(answer) is not None:
+            return None
+        _pass_headers(response, self._context)
+        response.close()
         return raw, answer
 
 

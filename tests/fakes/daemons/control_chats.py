@@ -18,6 +18,7 @@ from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.stored_chats import ControlStoredChatRoutes
 from gatewayd.http.control.tasks import ControlTaskRoutes
 from gatewayd.http.routes import Route
+from gatewayd.nodes.runs import LocalRuns
 from gatewayd.pipeline.runs.control import TaskControl
 from gatewayd.tasks import TaskOwner
 from tests.fakes.accounts.services import Accounts
@@ -46,7 +47,7 @@ class LiveServices:
         principals = GranteeFinder(self.accounts.users, self.accounts.groups)
         chats = self.house.chats
         stored = ControlStoredChatRoutes(self.house.services, principals, viewers, self.house.notify)
-        tasks = ControlTaskRoutes(TaskControl(self.tasks, chats), chats, principals, viewers)
+        tasks = ControlTaskRoutes(TaskControl(self.tasks, chats, LocalRuns()), chats, principals, viewers)
         return [
             *stored.routes(),
             *tasks.routes(),

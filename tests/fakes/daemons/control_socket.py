@@ -195,7 +195,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
     )
     return [
         *SetupRoutes(accounts.setup, writes).routes(),
-        *ControlUserRoutes(accounts.users, accounts.groups, writes).routes(),
+        *ControlUserRoutes(accounts.users, accounts.groups, writes, control.limits.quotas).routes(),
         *ControlSessionRoutes(accounts.sessions, accounts.users, accounts.groups, writes).routes(),
         *ControlIdentityRoutes(
             accounts.identity_links, accounts.sessions, accounts.users, accounts.groups, writes

@@ -20,6 +20,7 @@ from gatewayd.ingest.records import File, ScopeKind, SearchScope
 from gatewayd.ingest.updates import IndexUpdates, IngestStores
 from gatewayd.ingest.upload import NewFile, UploadRules, UploadService
 from gatewayd.knowledge.records import CollectionLink
+from gatewayd.nodes.interfaces import NodeMembership
 from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import CallbackTransactor, Transactor
 from tests.fakes.documents.memory_stores import (
@@ -66,6 +67,7 @@ class Ingest:
     wrap: Callable[[Any], Any] = lambda store: store
     transactor: Transactor | None = None
     time: int = NOON
+    node: NodeMembership | None = None
 
     def __post_init__(self) -> None:
         self.extractor = PlainExtractor(RULES)
@@ -96,7 +98,7 @@ class Ingest:
             self.stores, self.extractor, self.spaces, self.updates, RULES, self.clock
         )
         self.queue = IngestQueue(
-            self.stores, self.processor, self.tasks, self.options, self.clock, lambda: 0.5
+            self.stores, self.processor, self.tasks, self.options, self.clock, lambda: 0.5, self.node
         )
         self.intake = UploadService(self.stores, self.rules, self.queue.wake, self.clock)
         self.files = FileService(

@@ -5,7 +5,7 @@ import copy
 import math
 import zlib
 from array import array
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -171,10 +171,11 @@ class MemoryFiles:
 
 
 class MemoryJobs:
-    """The contract of JobStore."""
+    """The contract of JobStore. `dead` are the owners whose leases are over."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
+        self.dead: set[str] = set()
 
     @property
     def _rows(self) -> dict[str, IngestJob]:
@@ -182,7 +183,8 @@ class MemoryJobs:
 
     async def put(self, job: IngestJob) -> None:
         async with self._library.transaction():
-            self._rows[job.file_id] = job
+            known = self._rows.get(job.file_id)
+            self._rows[job.file_id] = replace(job, fence=0 if known is None else known.fence)
 
     async def find(self, file_id: str) -> IngestJob | None:
         await asyncio.sleep(0)
@@ -204,7 +206,13 @@ class MemoryJobs:
             return []
         async with self._library.transaction():
             taken = [
-                replace(job, lease_owner=owner, lease_until=until, attempts=job.attempts + 1)
+                replace(
+                    job,
+                    lease_owner=owner,
+                    lease_until=until,
+                    attempts=job.attempts + 1,
+                    fence=max(job.fence, now) + 1,
+                )
                 for job in self._free(now)
                 if job.file_id in file_ids
             ]
@@ -221,6 +229,13 @@ class MemoryJobs:
                 return False
             self._rows[file_id] = replace(job, lease_until=until)
             return True
+
+    async def hold(self, job: IngestJob) -> bool:
+        known = self._rows.get(job.file_id)
+        return known is not None and (known.lease_owner, known.fence) == (job.lease_owner, job.fence)
+
+    async def list_abandoned(self) -> Sequence[IngestJob]:
+        return [job for job in self._ordered() if job.lease_owner in self.dead]
 
     async def release(self, owner: str) -> None:
         async with self._library.transaction():
@@ -247,8 +262,8 @@ class MemoryJobs:
     async def list(self, *, leased: bool = False) -> Sequence[IngestJob]:
         return [job for job in self._ordered() if job.lease_owner or not leased]
 
-    async def count(self) -> int:
-        return len(self._rows)
+    async def count(self, *, leased: bool = False) -> int:
+        return len(await self.list(leased=leased))
 
 
 class MemoryPassages:
@@ -257,8 +272,12 @@ class MemoryPassages:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    async def stage(self, file_id: str, extraction: ExtractionResult) -> None:
+    async def stage(
+        self, file_id: str, extraction: ExtractionResult, check: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         async with self._library.transaction():
+            if check is not None:
+                await check()
             tables = self._library.tables
             tables.drop_passages(file_id, staged=True)
             if file_id not in tables.files:

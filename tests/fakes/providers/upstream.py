@@ -301,7 +301,7 @@ class FakeUpstream:
     def _embeddings(self, request: Recorded) -> Reply:
         given = request.json["input"]
         texts = [given] if isinstance(given, str) else given
-        vectors = [[byte / 255 for byte in hashlib.sha256(text.encode()).digest()] for text in texts]
+        vectors = [[byte / 255 for byte in hashlib.sha256(str(text).encode()).digest()] for text in texts]
         if request.path == "/api/embed":
             return json_reply({"model": request.json["model"], "embeddings": vectors})
         data = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]

@@ -20,11 +20,18 @@ from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.interfaces import MessageEffects
 from gatewayd.events.records import EventTarget
+from gatewayd.nodes.runs import LocalRuns
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest, ToolStep
 from gatewayd.pipeline.runs.control import TaskControl
 from gatewayd.pipeline.runs.executor import RunServices
-from gatewayd.pipeline.runs.interfaces import ChatPipeline, EventEmitter, LoadConversation, RunOutlets
+from gatewayd.pipeline.runs.interfaces import (
+    ChatPipeline,
+    EventEmitter,
+    LoadConversation,
+    RunOutlets,
+    RunRegister,
+)
 from gatewayd.pipeline.runs.message_updates import MessageUpdates
 from gatewayd.pipeline.runs.post_processor import PostProcessing
 from gatewayd.pipeline.runs.service import RunService
@@ -234,6 +241,7 @@ def make_runs(
     models: TaskModels | None = None,
     deferred: DeferredWrites | None = None,
     room: RunPlaces | None = None,
+    register: RunRegister | None = None,
 ) -> RunService:
     """Return runs over their parts."""
     owned = FakeOwnedChats(stores.chats, stores.messages)
@@ -244,7 +252,15 @@ def make_runs(
     after = PostProcessing(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = RunMessageWriter(stores.messages, stores.chats, stores.transactor)
     desk = RunServices(
-        pipeline, answers, stores.messages, stores.effects, events, tasks, deferred, room or RunPlaces()
+        pipeline,
+        answers,
+        stores.messages,
+        stores.effects,
+        events,
+        tasks,
+        deferred,
+        room or RunPlaces(),
+        register or LocalRuns(),
     )
     return RunService(desk, catalog, stores.chats, owned, after)
 
@@ -284,7 +300,7 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     deferred = DeferredWrites(tasks)
     room = RunPlaces()
     runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred, room)
-    stopping = TaskControl(tasks, FakeOwnedChats(stores.chats, stores.messages))
+    stopping = TaskControl(tasks, FakeOwnedChats(stores.chats, stores.messages), LocalRuns())
     yield World(state, pipeline, events, tasks, source, models, runs, stopping, deferred, room)
     await deferred.close(0)
     await tasks.close()

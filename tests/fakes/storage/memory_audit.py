@@ -44,14 +44,17 @@ class MemoryAuditLog:
 
     async def rows(self) -> AsyncIterator[AuditRow]:
         for row in list(self.kept):
-            yield row
+            if row.sequence > self.place.sequence:
+                yield row
 
     async def last_before(self, at: int) -> ChainHead | None:
         found = list(takewhile(lambda row: row.at < at, self.kept))
-        return found[-1].place if found else None
+        return found[-1].place if found and found[-1].sequence > self.place.sequence else None
 
-    async def prune(self, place: ChainHead) -> int:
-        before = len(self.kept)
-        self.kept = [row for row in self.kept if row.sequence > place.sequence]
+    async def rebase(self, place: ChainHead) -> None:
         self.place = place
+
+    async def sweep(self) -> int:
+        before = len(self.kept)
+        self.kept = [row for row in self.kept if row.sequence > self.place.sequence]
         return before - len(self.kept)

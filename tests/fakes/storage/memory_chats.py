@@ -379,7 +379,7 @@ class MemoryMessages:
         for message_id in message_ids:
             kept.pop(message_id, None)
 
-    async def end_running(self, error: Mapping[str, Any]) -> int:
+    async def end_running(self, error: Mapping[str, Any], *, unclaimed: bool = False) -> int:
         """Make every running message done with `error`."""
         running = [
             (chat_id, one.id)

@@ -63,6 +63,8 @@ async def test_json_fields_and_their_order_are_stable(ctl: Ctl, ada: str) -> Non
         "user_name",
         "external_ids",
         "subjects",
+        "storage_bytes",
+        "storage_left_bytes",
     ]
     assert shown["created_at"].startswith("2023-11-14T")
     assert shown["created_at"].endswith("Z")

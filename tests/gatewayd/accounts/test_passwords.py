@@ -2,11 +2,12 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
+import bcrypt
 import pytest
 from argon2 import extract_parameters
 
 from gatewayd.accounts import passwords as module
-from gatewayd.accounts.passwords import Passwords
+from gatewayd.accounts.passwords import Passwords, is_known_hash
 from gatewayd.errors import ErrorKind, GatewayError
 
 
@@ -72,3 +73,54 @@ async def test_a_crowd_is_turned_away(passwords: Passwords, monkeypatch: pytest.
     await blocked
     assert caught.value.kind is ErrorKind.UNAVAILABLE
     assert await passwords.hash("secret")
+
+
+def bcrypt_hash(password: str, prefix: bytes = b"2b") -> str:
+    """Return a hash as Open WebUI stores it, with the least work."""
+    return bcrypt.hashpw(password.encode()[:72], bcrypt.gensalt(4)).decode().replace("2b", prefix.decode(), 1)
+
+
+@pytest.mark.parametrize("password", ["secret", "Pässwört", "x" * 100])
+async def test_a_hash_of_bcrypt_fits_its_password_and_wants_to_be_replaced(
+    passwords: Passwords, password: str
+) -> None:
+    for prefix in (b"2b", b"2a"):
+        known = bcrypt_hash(password, prefix)
+        assert is_known_hash(known)
+        assert await passwords.verify(known, password)
+        assert not await passwords.verify(known, f"not {password}")
+        assert passwords.needs_rehash(known)
+
+
+async def test_a_damaged_hash_of_bcrypt_fits_nothing(passwords: Passwords) -> None:
+    assert not await passwords.verify("$2b$12$too-short", "secret")
+    assert not is_known_hash("plain")
+
+
+async def test_after_a_check_of_bcrypt_no_failure_is_faster(
+    passwords: Passwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    assert not await passwords.verify(None, "secret")
+    assert await passwords.verify(bcrypt_hash("secret"), "secret")
+    monkeypatch.setattr(passwords, "_bcrypt_seconds", 100.0)
+    assert not await passwords.verify(None, "secret")
+    assert await passwords.verify(await passwords.hash("secret"), "secret")
+    assert pauses[0] <= 0
+    assert 90 < pauses[1] <= 100
+    assert len(pauses) == 2
+
+
+async def test_without_the_extra_the_error_names_it(
+    passwords: Passwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = bcrypt_hash("secret")
+    monkeypatch.setattr(module, "find_library", lambda _: None)
+    with pytest.raises(GatewayError, match=r"gatewayd\[open-webui\]") as caught:
+        await passwords.verify(known, "secret")
+    assert caught.value.kind is ErrorKind.NOT_CONFIGURED

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewayd.assembly.gateway import assemble, reload
+from gatewayd.assembly.gateway import assemble, open_database, reload
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.connections.capacity import public_descriptor_limits
 from gatewayd.settings import Settings, load
@@ -47,6 +47,27 @@ async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres:
             made.key_value, "GET", "/api/models"
         )
         assert actor.is_admin
+
+
+async def test_nodes_share_a_database_and_a_daemon_alone_does_not(state: Path, postgres: Postgres) -> None:
+    address = postgres.create_database()
+    nodes = [
+        settings_for(state / name, DATABASE_URL=address, CLUSTER="true", WEBUI_SECRET_KEY="s" * 32)
+        for name in ("one", "two")
+    ]
+    alone = settings_for(state / "three", DATABASE_URL=address)
+    async with AsyncExitStack() as stack:
+        for settings in nodes:
+            await open_database(settings, stack)
+        with pytest.raises(GatewayError, match="another gatewayd") as caught:
+            async with AsyncExitStack() as third:
+                await open_database(alone, third)
+        assert caught.value.kind is ErrorKind.CONFLICT
+    async with AsyncExitStack() as stack:
+        await open_database(alone, stack)
+        with pytest.raises(GatewayError, match="another gatewayd"):
+            async with AsyncExitStack() as second:
+                await open_database(nodes[0], second)
 
 
 async def test_reload_changes_providers_and_runtime_values(state: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from gatewayd.assembly.gateway import assemble, open_database
 from gatewayd.assembly.indexes import LazyIndex, describe_index, find_cache_state, find_recall, open_index
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchScope
 from gatewayd.settings import load
 from gatewayd.storage.search.pgvector import PgVectorIndex
@@ -96,6 +97,25 @@ async def test_a_database_with_vectors_searches_them_itself(state: Path, postgre
         assert describe_index(index) == "pgvector"
         assert find_cache_state(index) is None
         await tasks.close()
+
+
+async def test_a_node_without_vectors_in_the_database_is_refused(
+    state: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find_none(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("gatewayd.assembly.indexes.open_pgvector", find_none)
+    environ = {"DATA_DIR": str(state), "DATABASE_URL": postgres.create_database()}
+    alone = load(None, environ)
+    node = load(None, {**environ, "CLUSTER": "true", "WEBUI_SECRET_KEY": "s" * 32})
+    async with AsyncExitStack() as stack:
+        database = await open_database(alone, stack)
+        passages, tasks = MemoryPassages(Library()), TaskRegistry()
+        assert isinstance(await open_index(alone, database, passages, tasks, stack), LazyIndex)
+        with pytest.raises(GatewayError, match="lacks the extension vector") as caught:
+            await open_index(node, database, passages, tasks, stack)
+        assert caught.value.kind is ErrorKind.NOT_CONFIGURED
 
 
 async def test_a_file_database_searches_in_the_process(state: Path) -> None:

@@ -106,8 +106,11 @@ async def test_the_retention_says_what_it_removed(site: LogSite) -> None:
     await site.keeper.mark()
     await site.keeper.prune()
     assert len(site.store.kept) == 5
+    assert await site.keeper.count_old() == 0
     site.keeper.retention.days = 2
-    await site.keeper.prune()
+    assert await site.keeper.count_old() == 2
+    assert await site.keeper.prune() == 2
+    assert await site.keeper.count_old() == 0
     assert [row.action for row in site.store.kept] == ["a2", "a3", "a4", "audit rows deleted"]
     assert (await site.keeper.verify({})).problems == ()
     site.store.kept, site.store.place = site.store.kept[1:], site.store.kept[0].place

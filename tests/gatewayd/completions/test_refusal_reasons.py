@@ -29,9 +29,26 @@ def error(message: str = "", **fields: Any) -> dict[str, Any]:
 
 
 QUOTA_DETAILS = [{"violations": [{"quotaId": "PerDay"}]}]
-DELAY_DETAILS = [*QUOTA_DETAILS, {"retryDelay": "12s"}]
+DELAY_DETAILS = [{"violations": [{"quotaId": "PerMinute"}]}, {"retryDelay": "12s"}]
 SPENT_TEAM = "has either used all available credits or reached its monthly spending limit."
+PER_DAY = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
+PER_MINUTE = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
+METRIC = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
+"""What the free plan of Gemini says: its metric is the same for both windows."""
+
+
+def quota(*ids: str, **fields: str) -> list[dict[str, Any]]:
+    violations = [{"quotaMetric": METRIC, "quotaId": each, **fields} for each in ids]
+    help_ = {"@type": "type.googleapis.com/google.rpc.Help", "links": [{"description": "quotas"}]}
+    return [help_, {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations}]
+
+
+RETRY = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "59s"}]
 BILLING = "You exceeded your current quota, please check your plan and billing details."
+
+
+def exhausted(details: list[dict[str, Any]], message: str = BILLING) -> dict[str, Any]:
+    return error(message, code=429, status="RESOURCE_EXHAUSTED", details=details)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +85,17 @@ BILLING = "You exceeded your current quota, please check your plan and billing d
         (400, [error(status="INVALID_ARGUMENT", details=[{"reason": "API_KEY_INVALID"}])], KEY),
         (429, error(BILLING, code=429, status="RESOURCE_EXHAUSTED", details=DELAY_DETAILS), RATE_LIMITED),
         (429, error(BILLING, code=429, status="RESOURCE_EXHAUSTED", details=QUOTA_DETAILS), NO_CREDIT),
+        (429, [exhausted(quota(PER_DAY, quotaValue="20") + RETRY)], NO_CREDIT),
+        (429, exhausted(quota(PER_MINUTE, quotaValue="2") + RETRY), RATE_LIMITED),
+        (429, [exhausted(quota(PER_MINUTE))], RATE_LIMITED),
+        (429, exhausted(quota(PER_MINUTE, PER_DAY) + RETRY), NO_CREDIT),
+        (429, exhausted(quota(PER_MINUTE, quotaValue="0") + RETRY), NO_CREDIT),
+        (429, exhausted([{"violations": [{"quotaMetric": "x/requests_per_model_per_day"}]}]), NO_CREDIT),
+        (429, exhausted([], f"{BILLING}\n* Quota exceeded for metric: {PER_DAY}"), NO_CREDIT),
+        (429, exhausted([], f"* Quota exceeded for metric: {METRIC}, limit: 0, model: g\nmore"), NO_CREDIT),
+        (429, exhausted([], f"* Quota exceeded for metric: {METRIC}, limit: 05, model: g"), RATE_LIMITED),
+        (429, exhausted([], "Resource has been exhausted (e.g. check quota)."), RATE_LIMITED),
+        (0, {"error": exhausted(quota(PER_DAY) + RETRY)["error"]}, NO_CREDIT),
         (400, error("wait", code=429), RATE_LIMITED),
         (500, error("wait", status="RESOURCE_EXHAUSTED"), RATE_LIMITED),
         (503, error(status="UNAVAILABLE"), OVERLOADED),

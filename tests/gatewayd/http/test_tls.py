@@ -13,7 +13,8 @@ from aiohttp import web
 from cryptography import x509
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http import server as server_module
+from gatewayd.http.connections import arrivals
+from gatewayd.http.connections.arrivals import ArrivalRules
 from gatewayd.http.server import HttpServer
 from gatewayd.http.tls import TlsCertificate
 from tests.fakes.http.certificates import write_certificate
@@ -31,7 +32,9 @@ async def serving(certificate: TlsCertificate) -> AsyncIterator[int]:
     server = HttpServer(app)
     await server.open()
     try:
-        yield int((await server.listen_tcp("127.0.0.1", 0, certificate.context)).rpartition(":")[2])
+        yield int(
+            (await server.listen_tcp("127.0.0.1", 0, ArrivalRules(certificate.context))).rpartition(":")[2]
+        )
     finally:
         await server.close()
 
@@ -68,7 +71,7 @@ async def test_a_changed_certificate_is_used_by_the_next_handshake(
 
 
 async def test_a_handshake_that_does_not_go_on_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "HANDSHAKE_SECONDS", 0.05)
+    monkeypatch.setattr(arrivals, "HANDSHAKE_SECONDS", 0.05)
     async with serving(TlsCertificate(*write_certificate(tmp_path, "slow"))) as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"\x16\x03\x01")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.ingest.blobs import LocalBlobs
-from gatewayd.ingest.garbage import MIN_AGE_SECONDS, BlobHolder, GarbageCollector
+from gatewayd.ingest.garbage import MIN_AGE_SECONDS, BlobHolder, GarbageCollector, GarbageCount
 from tests.fakes.accounts.memory_stores import Memory
 
 NOW = 1_000_000
@@ -25,6 +25,20 @@ class SpacesHouse:
 
     async def remove_unused(self) -> int:
         return len(self.names)
+
+
+class CountedRows:
+    """Rows over a limit of age."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    async def count(self) -> int:
+        return self.left
+
+    async def prune(self) -> int:
+        left, self.left = self.left, 0
+        return left
 
 
 class GarbageHouse:
@@ -110,6 +124,14 @@ async def test_nothing_younger_than_an_hour_is_ever_removed(house: GarbageHouse)
     path = house.put("01/young01", NOW - MIN_AGE_SECONDS + 1)
     await house.garbage.collect(0)
     assert path.exists()
+
+
+async def test_what_is_over_a_limit_of_age_is_counted_and_deleted(house: GarbageHouse) -> None:
+    aged = {"old chats": CountedRows(4)}
+    garbage = GarbageCollector([], SpacesHouse(), {}, Memory(), lambda: NOW, aged=aged)
+    for work in (garbage.find, garbage.find, garbage.collect):
+        assert GarbageCount("old chats", 4) in await work()
+    assert GarbageCount("old chats", 0) in await garbage.find()
 
 
 async def test_an_empty_folder(house: GarbageHouse) -> None:

@@ -12,6 +12,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest import queue as queue_module
 from gatewayd.ingest import size_classes
 from gatewayd.ingest.interfaces import OUT_OF_TIME, WORKER_DIED
+from gatewayd.ingest.job_leases import JobLease
 from gatewayd.ingest.queue import MAX_LEASES, IngestQueue, QueueOptions, QueueState
 from gatewayd.ingest.records import EmbeddingPurpose, File, FileStatus, IngestJob
 from gatewayd.ingest.size_classes import ClassLimit, QueueKey, SizeClass
@@ -266,8 +267,8 @@ async def test_a_file_may_be_leased_again_before_its_return_has_ended(
     async with ingesting(tmp_path) as ingest:
         plain = ingest.queue._release
 
-        async def free(file_id: str, **changes: Any) -> bool:
-            is_freed = await plain(file_id, **changes)
+        async def free(file_id: str, lease: JobLease | None, **changes: Any) -> bool:
+            is_freed = await plain(file_id, lease, **changes)
             ingest.time += 1
             await ingest.queue._round()
             job = await ingest.jobs.find(file_id)

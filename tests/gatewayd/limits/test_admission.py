@@ -373,3 +373,43 @@ async def test_headers_tell_the_pot_with_least_left(bench: AdmissionBench) -> No
     assert bench.admission.headers(call) == expected
     bench.meter.finish(call, CallOutcome.ANSWERED, TokenUsage(prompt=10))
     assert bench.admission.headers(call)["x-ratelimit-remaining-tokens"] == "490"
+
+
+def ended(bench: AdmissionBench, tokens: int) -> MeteredCall:
+    """Return a call that was answered outside of the gateway."""
+    call = MeteredCall("u1", (), "", "m", "chat")
+    call.usage = TokenUsage(prompt=tokens)
+    call.cost = bench.cost(call, call.usage)
+    return call
+
+
+async def settled(bench: AdmissionBench) -> list[int]:
+    await bench.ledger.flush(5)
+    return bench.used()
+
+
+async def test_what_was_answered_outside_is_charged_beyond_the_budget(bench: AdmissionBench) -> None:
+    await bench.admission.charge(ended(bench, 5))
+    assert await settled(bench) == []
+    bench.limit(rule(budgets=("100tokens/day",), warn_percent=50))
+    await bench.admission.charge(ended(bench, 40))
+    assert (await settled(bench), bench.warned) == ([40], [])
+    await bench.admission.charge(ended(bench, 70))
+    await bench.admission.charge(ended(bench, 30))
+    assert await settled(bench) == [140]
+    assert len(bench.warned) == 1
+
+
+async def test_room_for_what_is_answered_outside(bench: AdmissionBench) -> None:
+    estimate = TokenUsage(prompt=60)
+    call = MeteredCall("u1", (), "", "m", "chat")
+    assert await bench.admission.can_hold(call, estimate)
+    bench.limit(rule(budgets=("100tokens/day",)))
+    assert await bench.admission.can_hold(call, estimate)
+    # Nothing stays reserved.
+    assert await settled(bench) in ([], [0])
+    await bench.admission.charge(ended(bench, 50))
+    assert not await bench.admission.can_hold(call, estimate)
+    bench.limit(rule(name="r2", budgets=("1usd/day",)))
+    bench.price = None
+    assert not await bench.admission.can_hold(call, estimate)

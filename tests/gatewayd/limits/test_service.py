@@ -15,7 +15,7 @@ from gatewayd.limits.records import (
     LimitSubject,
     RateUse,
 )
-from gatewayd.limits.service import Limits, LimitTarget
+from gatewayd.limits.service import LimitTarget
 from tests.fakes.limits.bench import NOON, LimitBench
 
 MIDNIGHT = NOON - NOON % 86_400
@@ -135,7 +135,7 @@ async def test_the_start_closes_what_a_former_process_left(bench: LimitBench) ->
     for number, each in enumerate((key, old)):
         demand = BudgetDemand(each, 30, 100, None, "this account")
         await bench.budgets.apply([BudgetReservation(f"c{number}", (demand,))], [])
-    fresh = Limits(bench.rules, bench.rates, bench.budgets, bench.admission, lambda: NOON)
+    fresh = bench.restarted()
     assert await fresh.load() == 2
     assert await bench.budgets.uses([key, old]) == {key: CounterUse(30, 0)}
     assert bench.pots() == ["this account"]

@@ -23,6 +23,11 @@ Problems = Callable[..., list[str]]
             1,
             "cannot use webui_admin_email: webui_admin_password is not set",
         ),
+        (
+            "proxy_protocol = true",
+            1,
+            "cannot use proxy_protocol: trusted_proxies is empty, so nobody could connect",
+        ),
         ("enable_ldap = true", 1, "cannot use enable_ldap: ldap_search_base is not set"),
         ("ldap_app_dn = 'cn=x'", 1, "cannot use ldap_app_dn: ldap_app_password is not set"),
         ("ldap_app_password = 'x'", 1, "cannot use ldap_app_password: ldap_app_dn is not set"),

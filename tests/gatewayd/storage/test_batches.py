@@ -1,12 +1,17 @@
 """Tests for gatewayd.storage.batches."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gatewayd.batches.records import Batch, BatchDialect, BatchFile, BatchStatus
+from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.tables.accounts import UserRow
+from gatewayd.storage.tables.usage import UsageRow
 from tests.gatewayd.storage.conftest import Chatting
 
 FULL = Batch(
@@ -61,6 +66,38 @@ async def test_batches(stored: Chatting) -> None:
     assert await store.find("batch_1") is None
     assert await store.remove("batch_2")
     assert not await store.remove("batch_2")
+
+
+async def test_usage_is_stored_with_the_counts_or_not_at_all(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TortoiseBatches()
+    await store.add(FULL)
+    await store.add(replace(FULL, id="batch_9", status=BatchStatus.COMPLETED))
+    rows = {UsageKey("2026-11-28", "u1", "", "m", "p", "chat"): UsageSums(requests=2, prompt=7)}
+
+    async def counted() -> list[tuple[int, int]]:
+        return [(row.requests, row.prompt) for row in await UsageRow.all()]
+
+    assert await store.store_usage("batch_2", rows, 3, 0)
+    assert await store.find("batch_2") == replace(FULL, completed=3, failed=0)
+    assert await counted() == [(2, 7)]
+    # Neither for a batch that has ended, nor for none, nor when the second part fails.
+    assert not await store.store_usage("batch_9", rows, 3, 0)
+    assert not await store.store_usage("gone", rows, 3, 0)
+    add = TortoiseUsage.add
+
+    async def failing(usage: TortoiseUsage, rows: Any) -> None:
+        await add(usage, rows)
+        raise GatewayError(ErrorKind.UNAVAILABLE, "no")
+
+    with monkeypatch.context() as patch, pytest.raises(GatewayError, match="no"):
+        patch.setattr(TortoiseUsage, "add", failing)
+        await store.store_usage("batch_2", rows, 1, 1)
+    assert await store.find("batch_2") == replace(FULL, completed=3, failed=0)
+    assert await counted() == [(2, 7)]
+    assert await store.store_usage("batch_2", {}, 2, 1)
+    assert await counted() == [(2, 7)]
 
 
 async def test_files(stored: Chatting) -> None:

@@ -8,9 +8,11 @@ from tortoise.connection import get_connections
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import File, IngestJob
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
+from gatewayd.nodes.records import Node
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.files import TortoiseFiles
 from gatewayd.storage.jobs import TortoiseJobs
+from gatewayd.storage.nodes.nodes import TortoiseNodes
 from tests.fakes.documents.records import file, job
 
 FULL = IngestJob(
@@ -237,3 +239,56 @@ async def test_when_the_next_job_is_due(jobs: TortoiseJobs) -> None:
     assert await jobs.next_due(30) is None
     assert [each.file_id for each in await jobs.lease("d1", ["f1", "f2"], now=20, until=99)] == ["f1"]
     assert await jobs.next_due(20) == 30
+
+
+async def test_a_lease_raises_the_fence_and_its_former_holder_holds_nothing(jobs: TortoiseJobs) -> None:
+    await jobs.put(job("f1"))
+    [first] = await jobs.lease("d1", ["f1"], now=5, until=9)
+    assert first.fence == 6
+    assert await jobs.hold(first)
+    assert await jobs.count(leased=True) == 1
+    [second] = await jobs.lease("d2", ["f1"], now=9, until=20)
+    assert second.fence == 10
+    assert not await jobs.hold(first)
+    assert await jobs.hold(second)
+    await jobs.put(replace(second, lease_owner="", lease_until=0, fence=0))
+    assert not await jobs.hold(second)
+    found = await jobs.find("f1")
+    assert found is not None
+    assert found.fence == 10, "only leases change it"
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+async def test_jobs_of_dead_nodes_and_past_leases_are_abandoned(
+    jobs: TortoiseJobs, database: Database
+) -> None:
+    nodes = TortoiseNodes()
+    await nodes.add(Node("alive", "alive"), 30)
+    await nodes.add(Node("dead", "dead"), -1)
+    until = {"alive": 2**40, "dead": 2**40, "gone": 2**40, "late": 5}
+    for number, (name, end) in enumerate(until.items()):
+        owner = "alive" if name == "late" else name
+        await jobs.put(job(f"f{number}", lease_owner=owner, lease_until=end, created_at=number))
+    await jobs.put(job("f9"))
+    abandoned = [each.file_id for each in await jobs.list_abandoned()]
+    assert abandoned == ["f1", "f2", "f3"]
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+async def test_a_takeover_waits_for_a_worker_that_holds_its_job(
+    jobs: TortoiseJobs, database: Database
+) -> None:
+    await jobs.put(job("f1"))
+    [first] = await jobs.lease("d1", ["f1"], now=5, until=9)
+    started = asyncio.Event()
+
+    async def take_over() -> object:
+        await started.wait()
+        return await jobs.lease("d2", ["f1"], now=20, until=30)
+
+    taking = asyncio.ensure_future(take_over())
+    async with database.transaction():
+        assert await jobs.hold(first)
+        started.set()
+        assert await taking == []
+    assert await jobs.lease("d2", ["f1"], now=20, until=30) != []

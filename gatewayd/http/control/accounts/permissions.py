@@ -60,7 +60,7 @@ class ControlPermissionRoutes:
         if wanted.group is not None:
             return await self._change_group(request, wanted.group, partial, list(wanted.values))
         async with self._writes.block(request, "permission set", DEFAULTS, alone=CHANGE_LOCK) as dry_run:
-            before = self._permissions.defaults()
+            before = await self._permissions.read_defaults()
             after = trees.overlay(before, partial)
             after = await self._permissions.set_defaults(after, author(request))
             note_change(request, DEFAULTS, wanted.values, _named(before))
@@ -73,7 +73,7 @@ class ControlPermissionRoutes:
         if wanted.group is not None:
             return await self._strip_group(request, wanted.group, named, wanted.names)
         async with self._writes.block(request, "permission reset", DEFAULTS, alone=CHANGE_LOCK) as dry_run:
-            before, initial = self._permissions.defaults(), self._permissions.initial()
+            before, initial = await self._permissions.read_defaults(), self._permissions.initial()
             chosen = {
                 section: {leaf: initial[section][leaf] for leaf in leaves}
                 for section, leaves in (named or initial).items()

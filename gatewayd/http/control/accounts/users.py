@@ -19,13 +19,17 @@ from gatewayd.http.body import pages_reply, read_model
 from gatewayd.http.control.rows import serve
 from gatewayd.http.control.transactions import WriteTransactions, control_reply, find_count, timestamp
 from gatewayd.http.routes import Route
+from gatewayd.limits.storage_quotas import StorageQuotas
 from gatewayd.scim.links import EXTERNAL_ID_FIELD, SUBJECT_FIELD, read_links
 
 
 class ControlUserRoutes:
     """Routes of accounts on the control socket."""
 
-    def __init__(self, users: Users, groups: Groups, writes: WriteTransactions) -> None:
+    def __init__(
+        self, users: Users, groups: Groups, writes: WriteTransactions, quotas: StorageQuotas
+    ) -> None:
+        self._quotas = quotas
         self._users = users
         self._groups = groups
         self._writes = writes
@@ -50,9 +54,12 @@ class ControlUserRoutes:
         return await pages_reply(self._pages(shown), "users", {"total": len(user_ids)})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """Answer `User` for an id or e-mail."""
+        """Answer `User` for an id or e-mail, with the bytes of their files."""
         user = await self._users.resolve(request.match_info["ref"])
-        return control_reply((await render_all([user], self._users, self._groups))[0])
+        row = (await render_all([user], self._users, self._groups))[0]
+        storage = await self._quotas.state(user.id)
+        row.storage_bytes, row.storage_left_bytes = storage.used, storage.left
+        return control_reply(row)
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Take `NewUser`, answer `UserWritten`, with the generated password if one was requested."""

@@ -192,6 +192,7 @@ class FileReceiver:
             wanted.name, wanted.content_type, owner.id, {}, checksum=wanted.checksum, is_unlimited=True
         )
         place = await self._place(wanted, actor)
+        await self._uploads.check_room(owner.id, request.content_length or 0)
         return await self._uploads.accept(actor, upload, read_stream(request, self._max_size), place)
 
     async def _place(self, wanted: wire.NewFile, actor: Actor) -> UploadDestination | None:

@@ -90,8 +90,8 @@ class CustomModelRoutes:
         wanted = await read_model(request, wire.NewModel)
         meta = await self._meta(request, wanted)
         async with (
-            self._catalog.changing,
             self._writes.block(request, "model create", wanted.id) as dry_run,
+            self._catalog.changing(),
         ):
             await self._check_ids(wanted)
             record = await self._catalog.put_record(await self._record(wanted, meta))
@@ -104,7 +104,10 @@ class CustomModelRoutes:
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove the record of the model `?id=`, answer `ModelWritten`."""
         model_id = request.query.get("id", "")
-        async with self._catalog.changing, self._writes.block(request, "model remove", model_id) as dry_run:
+        async with (
+            self._writes.block(request, "model remove", model_id) as dry_run,
+            self._catalog.changing(),
+        ):
             model, record = await self._views.find(model_id)
             shown = await self._views.show(model, record)
             await self._catalog.remove_record(model_id)

@@ -95,8 +95,8 @@ class ControlModelRoutes:
         """Take `ModelChange`, answer `ModelWritten`."""
         wanted = await read_model(request, wire.ModelChange)
         async with (
-            self._catalog.changing,
             self._writes.block(request, "model update", wanted.id) as dry_run,
+            self._catalog.changing(),
         ):
             model, record = await self._views.find(wanted.id)
             before = "" if record is None else record.family
@@ -111,7 +111,7 @@ class ControlModelRoutes:
     async def _change(
         self, request: web.Request, action: str, model_id: str, *, add: Sequence[Grant], drop: Sequence[Grant]
     ) -> web.Response:
-        async with self._catalog.changing, self._writes.block(request, action, model_id) as dry_run:
+        async with self._writes.block(request, action, model_id) as dry_run, self._catalog.changing():
             model, record = await self._views.find(model_id)
             before = record.grants if record is not None else ()
             after = combine_grants(before, add=add, drop=drop)

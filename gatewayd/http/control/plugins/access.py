@@ -1,8 +1,8 @@
 """Routes of `/v1/plugins/{family}/{id}/grant` and `revoke`: access lists of tools."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
@@ -35,8 +35,6 @@ class PluginAccessRoutes:
         self._views = views
         self._lists = lists
         self._viewers = viewers
-        # Held from the read of a list to its change, so that concurrent grants are not lost.
-        self._change_lock = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -61,17 +59,15 @@ class PluginAccessRoutes:
     ) -> web.Response:
         family, actor = family_of(request), self._viewers.operator(request[PEER])
         dry_run = is_set(request, "dry_run")
-        async with self._change_lock:
-            plugin = self._plugins.get(actor, family, id_of(request))
-            if family is PluginFamily.FUNCTION:
-                raise invalid(
-                    "cannot share a function: users reach it through models, which have access lists"
-                )
-            before, after = plugin.grants, combine_grants(plugin.grants, add=add, drop=drop)
-            if dry_run:
-                plugin = replace(plugin, grants=after)
-            elif after != before:
-                plugin = await self._plugins.set_grants(actor, family, plugin.id, after)
+        plugin = self._plugins.get(actor, family, id_of(request))
+        if family is PluginFamily.FUNCTION:
+            raise invalid("cannot share a function: users reach it through models, which have access lists")
+        combine = partial(combine_grants, add=add, drop=drop)
+        if dry_run:
+            before, plugin = plugin.grants, replace(plugin, grants=combine(plugin.grants))
+        else:
+            before, plugin = await self._plugins.change_grants(actor, family, plugin.id, combine)
+        after = plugin.grants
         if not dry_run:
             note_grants(request, plugin.id, after, before)
             audit(request, f"{family.value} {action}", plugin.id)

@@ -1,6 +1,5 @@
 """Routes of `/v1/tool-servers`: servers with tools, and their access lists."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,7 +21,7 @@ from gatewayd.http.control.transactions import WriteTransactions, control_reply,
 from gatewayd.http.routes import Route
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.plugins.servers.records import ServerType, ToolServer
-from gatewayd.plugins.servers.service import ToolServers
+from gatewayd.plugins.servers.service import CHANGE_LOCK, ToolServers
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """Largest body in bytes; an API description may be long."""
@@ -38,8 +37,6 @@ class ControlToolServerRoutes:
         self._lists = lists
         self._viewers = viewers
         self._writes = writes
-        # Held from the read of an access list to its change.
-        self._change_lock = asyncio.Lock()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows."""
@@ -110,8 +107,8 @@ class ControlToolServerRoutes:
         self, request: web.Request, action: str, *, add: Sequence[Grant], drop: Sequence[Grant]
     ) -> web.Response:
         server_id = request.match_info["id"]
-        block = self._writes.block(request, f"tool-server {action}", server_id)
-        async with self._change_lock, block as dry_run:
+        block = self._writes.block(request, f"tool-server {action}", server_id, alone=CHANGE_LOCK)
+        async with block as dry_run:
             server = await self._get(request)
             before, after = server.grants, combine_grants(server.grants, add=add, drop=drop)
             if after != before:

@@ -37,6 +37,7 @@ class LimitBody(BaseModel):
     parallel: int | None = None
     budgets: list[str] | None = None
     warn_percent: int | None = None
+    storage_bytes: int | None = None
 
 
 class LimitRoutes:

@@ -20,7 +20,7 @@ from gatewayd.http.public.query_parameters import parse_number
 from gatewayd.http.responses.file_content import file_reply
 from gatewayd.http.routes import FORM_BODY, JSON_BODY, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import ANY_MEDIA_TYPE, OBJECT, answers
-from gatewayd.http.uploads import UploadForm, read_form
+from gatewayd.http.uploads import UploadForm, least_size, read_form
 
 BATCH_BASES: Final = ("/v1", "/openai/v1")
 """Base paths of files and batches; below `/api/v1` the path of files belongs to documents."""
@@ -68,6 +68,7 @@ class BatchFileRoutes:
         )
 
     async def _accept(self, request: web.Request, content: ContentHash | None) -> tuple[web.Response, str]:
+        await self._files.check_room(actor(request).user_id, least_size(request))
         form = await read_form(request, MAX_FILE_BYTES)
         file = await self._files.upload(
             actor(request).user_id, form.name, hashed_stream(form, content), lambda: _wishes(form)

@@ -1,6 +1,6 @@
 """Routes of chat completions in the OpenAI dialect."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,9 +12,10 @@ from gatewayd.accounts.records import Actor
 from gatewayd.dialects import openai
 from gatewayd.http import body
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import actor
 from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions import deployments
+from gatewayd.http.public.completions.begun_reply import BegunReply, with_request
 from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
@@ -24,6 +25,7 @@ from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.runs.service import RunService, StartedRun
 from gatewayd.resumption.records import StoredReply
@@ -45,7 +47,9 @@ class ChatRoutes:
         streams: AnswerStreams | None = None,
         repeatable: RepeatableAnswers | None = None,
         clock: ids.Clock = ids.now,
+        fast: FastChats | None = None,
     ) -> None:
+        self._fast = fast
         self._runs = runs
         self._body_limit = body_limit
         self._clock = clock
@@ -66,6 +70,7 @@ class ChatRoutes:
                 interruptible=True,
                 use=RequestUse.ANSWER,
                 slashes=path.startswith(deployments.BASE),
+                begin=None if self._fast is None else self.begin,
             )
             for path in PATHS
         ]
@@ -89,6 +94,19 @@ class ChatRoutes:
         if isinstance(answer, ChatAnswer) and answer.completion is not None and not chat.stream:
             return body.raw_reply(request, answer.completion.raw, reply_headers(answer, RouteDialect.OPENAI))
         return await self._send(request, chat, answer)
+
+    def begin(
+        self, request: web.Request, data: bytes, caller: Actor, arrived: Callable[[], None]
+    ) -> "BegunReply | None":
+        """Begin a request as `routes.FastHandler` does."""
+        if self._fast is None or (self._repeatable is not None and self._repeatable.wants(request)):
+            return None
+        value = body.read_at_once(data, LARGE_LIMITS)
+        if value is None:
+            return None
+        chat = with_request(openai.parse_request(value), request)
+        begun = self._fast.begin(chat, caller, arrived)
+        return None if begun is None else BegunReply(request, begun, RouteDialect.OPENAI)
 
     async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
         """Answer with a stream that can be resumed, or with the reply of an earlier request of the same
@@ -151,10 +169,7 @@ class ChatRoutes:
 
 
 def _parsed(request: web.Request, value: dict[str, Any]) -> ChatRequest:
-    chat = openai.parse_request(with_deployment(request, value))
-    chat.request_id = request_id(request)
-    chat.facts = partial(facts_of, request)
-    return chat
+    return with_request(openai.parse_request(with_deployment(request, value)), request)
 
 
 def _show_started(started: StartedRun) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class TaskRoutes:
     @answers(chats.tasks)
     async def list(self, request: web.Request) -> web.Response:
         """Return `{"tasks": [id]}`, oldest first."""
-        return body.json_reply({"tasks": [info.id for info in self._stopping.every()]})
+        return body.json_reply({"tasks": [info.id for info in await self._stopping.every()]})
 
     @answers(chats.task_ids)
     async def of_chat(self, request: web.Request) -> web.Response:

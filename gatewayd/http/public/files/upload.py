@@ -20,7 +20,7 @@ from gatewayd.http.public.query_parameters import parse_flag
 from gatewayd.http.reply_schemas import documents
 from gatewayd.http.routes import FORM_BODY, Route, RouteAccess
 from gatewayd.http.schemas import answers
-from gatewayd.http.uploads import UploadForm, read_form
+from gatewayd.http.uploads import UploadForm, least_size, read_form
 from gatewayd.ingest.files import FileService
 from gatewayd.ingest.records import File, FileStatus
 from gatewayd.ingest.serializers import JsonObject, render_file
@@ -97,6 +97,7 @@ class FileUploads:
     ) -> tuple[web.Response, str]:
         """Store a file; return the reply, and the fingerprint of the upload, "" without a hash."""
         caller = actor(request)
+        await self._uploads.check_room(caller.user_id, least_size(request))
         form = await read_form(request, self._max_size)
         data = metadata_of(form)
         upload = NewFile(

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from tests.fakes.providers.strict import conversation
+from tests.fakes.providers.strict import bedrock_embeddings, conversation
+from tests.fakes.providers.strict.bedrock_embeddings import ValidationError
 from tests.fakes.providers.upstream import FakeUpstream, Recorded, Reply, json_reply
 
 Object = dict[str, Any]
@@ -25,10 +26,6 @@ USAGE: Final = {
 }
 
 
-class ValidationError(Exception):
-    """The request is refused with this text."""
-
-
 class StrictBedrock(FakeUpstream):
     """The server."""
 
@@ -41,8 +38,11 @@ class StrictBedrock(FakeUpstream):
         if not request.headers.get("Authorization", "").startswith((signed, "Bearer right")):
             return refusal("UnrecognizedClientException", "The security token is invalid.", 403)
         if request.path == "/foundation-models":
+            found = [("amazon.nova-2-lite-v1:0", "Nova")]
+            if request.query["byOutputModality"] == "EMBEDDING":
+                found = [("amazon.titan-embed-text-v2:0", "Titan")]
             return json_reply(
-                {"modelSummaries": [{"modelId": "amazon.nova-2-lite-v1:0", "modelName": "Nova"}]}
+                {"modelSummaries": [{"modelId": key, "modelName": name} for key, name in found]}
             )
         if request.path == "/inference-profiles":
             found = [
@@ -53,6 +53,8 @@ class StrictBedrock(FakeUpstream):
         if model not in self.models:
             return refusal("ResourceNotFoundException", "The provided model identifier is invalid.", 404)
         try:
+            if operation == "invoke":
+                return bedrock_embeddings.answer(model, request.json)
             check(request.json)
         except ValidationError as error:
             return refusal("ValidationException", str(error), 400)

@@ -83,6 +83,9 @@ BAD = (
     (["--user", "nobody@example.org", "--parallel", "1"], 5, "nobody@example.org"),
     (["--group", "none", "--parallel", "1"], 5, "none"),
     (["--key", "none", "--parallel", "1"], 5, "none"),
+    (["--default", "--storage", "5 G"], 2, "cannot read the size"),
+    (["--default", "--storage", "2000000T"], 1, "storage_bytes"),
+    (["--default", "--model", "m", "--storage", "5G"], 1, "storage_bytes"),
 )
 
 
@@ -90,6 +93,18 @@ async def test_bad_limits_are_refused(ctl: Ctl) -> None:
     for arguments, code, words in BAD:
         done = await ctl("limit", "set", *arguments)
         assert (done.code, words in done.err, done.out) == (code, True, ""), (arguments, done.err)
+
+
+async def test_a_quota_of_storage(ctl: Ctl, control: Control, ann: str) -> None:
+    rule = await made(ctl, "--default", "--storage", "5K")
+    assert (rule["storage_bytes"], rule["parallel"]) == (5120, None)
+    control.limits.sizes.files = [(ann, 120), ("another", 7)]
+    shown = await ctl("limit", "show", rule["id"], "--user", ANN)
+    assert "storage_bytes: 120 used, 5000 left" in shown.out
+    assert "120 bytes, 5000 left" in (await ctl("user", "show", ANN)).out
+    assert (await made(ctl, "--user", ANN, "--storage", "off"))["storage_bytes"] is None
+    person = json.loads((await ctl("user", "show", ANN, "-o", "json")).out)
+    assert (person["storage_bytes"], person["storage_left_bytes"]) == (120, None)
 
 
 async def test_list_show_and_remove(ctl: Ctl, control: Control, ann: str) -> None:

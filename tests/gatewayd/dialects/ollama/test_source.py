@@ -306,14 +306,12 @@ def test_embed_request():
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "param"), [([[1, 2]], "input[0]"), (["a", 3], "input[1]"), ({"a": 1}, "input")]
-)
-def test_embed_request_takes_texts_only(given, param):
+@pytest.mark.parametrize("given", [[[1, 2]], ["a", 3], {"a": 1}])
+def test_embed_request_takes_texts_only(given):
     with pytest.raises(GatewayError) as caught:
         to_embed({"model": "m", "input": given})
     assert caught.value.kind is ErrorKind.INVALID_REQUEST
-    assert caught.value.param == param
+    assert caught.value.param == "input"
 
 
 def test_embed_answer():

@@ -14,7 +14,7 @@ async def test_owner_and_administrator_see_the_tasks_of_a_chat_and_nobody_else()
         started = await world.runs.start(asking(), OWNER)
         for actor, seen in ((OWNER, list(started.task_ids)), (ADMIN, list(started.task_ids)), (STRANGER, [])):
             assert [info.id for info in await world.stopping.of_chat(actor, "c")] == seen
-        assert [info.id for info in world.stopping.every()] == list(started.task_ids)
+        assert [info.id for info in await world.stopping.every()] == list(started.task_ids)
 
 
 @pytest.mark.parametrize("actor", [OWNER, ADMIN])

@@ -169,6 +169,11 @@ async def test_the_directory_that_is_missing_is_named(tmp_path: Path) -> None:
             pass
 
 
+async def test_a_file_has_no_second_connection(opened: Database) -> None:
+    with pytest.raises(GatewayError, match="SQLite has one writer"):
+        await opened.engine.reserve()
+
+
 async def test_a_file_cannot_be_shared(opened: Database) -> None:
     with pytest.raises(GatewayError, match="use PostgreSQL") as refused:
         await opened.own(shared=True)

@@ -1,7 +1,10 @@
 """Tests for gatewayd.storage.upkeep.audit: the chain on every engine, and what its triggers refuse."""
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from itertools import count
+from typing import Any
 
 import pytest
 from tortoise.connection import get_connections
@@ -19,6 +22,8 @@ from gatewayd.audit.records import (
     ChainVerdict,
 )
 from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.upkeep import audit as audit_store
 from gatewayd.storage.upkeep.audit import TortoiseAuditLog
 
 ADA = AuditActor(AuditActorKind.KEY, "Ada@example.org", "u1", "sk-abc")
@@ -103,7 +108,8 @@ async def test_search(database: Database, query: AuditQuery, found: list[int]) -
 )
 async def test_the_database_refuses_changes(database: Database, sql: str) -> None:
     store = await filled(database)
-    await store.prune((await store.find(AuditQuery(limit=2)))[-1].place)
+    await store.rebase((await store.find(AuditQuery(limit=2)))[-1].place)
+    await store.sweep()
     before = [row async for row in store.rows()]
     with pytest.raises(BaseORMException, match="audit log"):
         await run(database, sql)
@@ -115,14 +121,49 @@ async def test_the_retention_removes_the_first_rows_and_the_rest_stays_verifiabl
     place = await store.last_before(5)
     assert place is not None
     assert (place.sequence, await store.last_before(1)) == (4, None)
-    assert await store.prune(place) == 4
+    await store.rebase(place)
+    assert await store.sweep() == 4
     assert (await store.base(), (await verify(store)).rows) == (place, 2)
     assert (await verify(store)).problems == ()
     head = await store.head()
-    assert await store.prune(head) == 2
+    await store.rebase(head)
+    assert await store.sweep() == 2
     [row] = await add(store, AuditEntry("later", ROOT))
     assert (row.sequence, row.previous) == (7, head.hash)
     assert (await verify(store)).problems == ()
+
+
+async def test_a_prune_that_was_killed_is_completed_later(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The base moves first, and what is left before it is no part of the chain."""
+    monkeypatch.setattr(audit_store, "PRUNE_ROWS", 2)
+    store = await filled(database, 9)
+    place = await store.last_before(8)
+    assert place is not None
+    await store.rebase(place)
+    await killed_sweep(store)
+    assert (await store.last_before(8), await store.base()) == (None, place)
+    assert [row.sequence for row in await store.find(AuditQuery())] == [8, 9]
+    assert [row.sequence async for row in store.rows()] == [8, 9]
+    assert (await verify(store)).problems == ()
+    assert await store.sweep() == 5
+    assert await store.sweep() == 0
+
+
+async def killed_sweep(store: TortoiseAuditLog) -> None:
+    """Sweep until the second transaction, which dies."""
+    real, begun = write_transaction, count(1)
+
+    def dying(what: str) -> AbstractAsyncContextManager[Any]:
+        if next(begun) > 1:
+            raise ConnectionResetError
+        return real(what)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(audit_store, "write_transaction", dying)
+        with pytest.raises(ConnectionResetError):
+            await store.sweep()
 
 
 async def test_a_row_of_a_clock_that_was_set_back_removes_no_row_before_it(database: Database) -> None:

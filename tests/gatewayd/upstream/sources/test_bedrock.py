@@ -11,6 +11,14 @@ from gatewayd.upstream.sources.bedrock_client import endpoint_of, region_of
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.tools.identity import IdentityHeaders
 from tests.fakes.providers.strict.bedrock import STREAM_TYPE, StrictBedrock, frame
+from tests.fakes.providers.strict.bedrock_embeddings import (
+    COHERE_3,
+    COHERE_4,
+    EMBEDDERS,
+    TITAN_1,
+    TITAN_2,
+    TITAN_IMAGE,
+)
 from tests.fakes.providers.upstream import CUT, SILENCE, Reply
 
 NAME = "us.anthropic.claude-opus-4-6-v1"
@@ -55,8 +63,9 @@ async def streamed(source, **fields):
 
 
 async def test_models_and_profiles(source):
-    one, two = await source.list_models()
-    assert (one.id, one.name, two.id) == ("amazon.nova-2-lite-v1:0", "Nova", NAME)
+    one, two, three = await source.list_models()
+    assert (one.id, one.name, two.id) == ("amazon.nova-2-lite-v1:0", "Nova", TITAN_2)
+    assert three.id == NAME
 
 
 async def test_headers_of_the_settings_and_of_the_user(strict):
@@ -199,3 +208,53 @@ def test_what_the_source_says_of_itself() -> None:
     source = BedrockSource(ProviderConfig("acme", SourceKind.BEDROCK, url, prefix="aws."))
     assert (source.name, source.model_prefix) == ("acme", "aws.")
     assert source.prepares(MODEL)
+
+
+def embedder(name):
+    return Model(name, name, "amazon", "acme", name)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "size", "calls"),
+    [
+        (TITAN_1, {"dimensions": 1536}, 1536, 3),
+        (TITAN_2, {"dimensions": 256}, 256, 3),
+        (TITAN_IMAGE, {"dimensions": 384}, 384, 3),
+        (COHERE_3, {"input_type": "query"}, 1024, 1),
+        (COHERE_4, {"dimensions": 512}, 512, 1),
+    ],
+)
+@pytest.mark.parametrize("connections", [1, 100])
+async def test_embeddings(strict, name, fields, size, calls, connections):
+    strict.models = EMBEDDERS
+    source = opened(strict, connections=connections)
+    body = {"model": name, "input": ["one", "two words", "and three words"], **fields}
+    answer = await source.embed(body, embedder(name), CONTEXT)
+    await source.close()
+    assert [item["index"] for item in answer["data"]] == [0, 1, 2]
+    assert [item["embedding"][0] for item in answer["data"]] == [3.0, 9.0, 15.0]
+    assert {len(item["embedding"]) for item in answer["data"]} == {size}
+    assert answer["usage"] == {"prompt_tokens": 6, "total_tokens": 6}
+    assert [request.path for request in strict.requests] == [f"/model/{name}/invoke"] * calls
+
+
+async def test_embeddings_that_fail(strict, source):
+    strict.models = EMBEDDERS
+    with pytest.raises(GatewayError, match="enum value") as caught:
+        await source.embed({"model": TITAN_2, "input": ["a"], "dimensions": 7}, embedder(TITAN_2), CONTEXT)
+    assert caught.value.kind is ErrorKind.INVALID_REQUEST
+    with pytest.raises(GatewayError, match="is not known") as caught:
+        await source.embed({"model": NAME, "input": ["a"]}, MODEL, CONTEXT)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    for content in (b"{", b"[1]"):
+        strict.script(Reply(steps=[content], content_type="application/json"))
+        with pytest.raises(GatewayError, match="is not") as caught:
+            await source.embed({"model": TITAN_2, "input": ["a"]}, embedder(TITAN_2), CONTEXT)
+        assert caught.value.kind is ErrorKind.UPSTREAM_FAILED
+
+
+async def test_an_answer_of_an_embedder_has_a_limit(strict, source, monkeypatch):
+    strict.models = EMBEDDERS
+    monkeypatch.setattr("gatewayd.upstream.sources.bedrock_client.MAX_ANSWER_BYTES", 100)
+    with pytest.raises(GatewayError, match="over 100 bytes"):
+        await source.embed({"model": TITAN_2, "input": ["a"]}, embedder(TITAN_2), CONTEXT)

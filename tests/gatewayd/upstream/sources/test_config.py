@@ -29,6 +29,8 @@ def make(**fields):
         ({"key": "é"}, "key"),
         ({"key": ""}, "key"),
         ({"connections": 0}, "connections"),
+        ({"passes_batches": True, "kind": SourceKind.OLLAMA}, "batches"),
+        ({"passes_batches": True, "key": "hunter2", "keys": ("hunter3",)}, "batches"),
     ],
 )
 def test_bad_values_name_the_field_and_never_the_key(fields, param):

@@ -203,11 +203,28 @@ GEMINI_BUSY = {
 }
 
 
+GEMINI_DAY = {
+    **GEMINI_BUSY,
+    "details": [{"violations": [{"quotaId": "RequestsPerDay"}]}, {"retryDelay": "39043s"}],
+}
+
+
+def test_a_quota_of_a_day_ends_retries_and_one_of_a_minute_tells_the_wait_in_a_stream_too():
+    error = FAILURES.from_answer(429, {}, orjson.dumps([{"error": GEMINI_DAY}]))
+    assert (error.provider_code, "429 insufficient_quota (" in error.message) == ("insufficient_quota", True)
+    error = FAILURES.from_event(GEMINI_DAY)
+    assert (error.provider_code, error.retry_after) == ("insufficient_quota", None)
+    error = FAILURES.from_event(GEMINI_BUSY)
+    assert (error.provider_code, error.retry_after) == ("rate_limit_exceeded", 13)
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "body", "seconds"),
     [
         (429, {}, {"error": GEMINI_BUSY}, 13),
         (400, {}, [{"error": GEMINI_BUSY}], 13),
+        (429, {}, [{"error": {**GEMINI_BUSY, "details": [], "message": "Please retry in 1m2.5s."}}], 63),
+        (429, {}, [{"error": GEMINI_DAY}], None),
         (429, {"retry-after-ms": "1500"}, {"error": {"message": "wait"}}, 2),
         (429, {"Retry-After": "7", "retry-after-ms": "1500"}, {"error": {"message": "wait"}}, 7),
         (429, {"Retry-After": "7"}, {"error": {"type": "insufficient_quota"}}, None),

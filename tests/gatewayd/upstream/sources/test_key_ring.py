@@ -1,4 +1,5 @@
 import logging
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,28 @@ async def test_a_rate_limit_rests_as_long_as_it_says(exchange, fake, told, follo
     for _ in range(3):
         await exchange.get("/models")
     assert used(fake) == following
+
+
+def gemini(quota_id: str, delay: str) -> dict[str, Any]:
+    details = [{"violations": [{"quotaId": quota_id}]}, {"retryDelay": delay}]
+    return {"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED", "details": details}}
+
+
+@pytest.mark.parametrize(
+    ("body", "seconds"),
+    [
+        (gemini("RequestsPerMinute", "12.5s"), 13.0),
+        (gemini("RequestsPerDay", "12.5s"), 600.0),
+        ({"error": {"code": "insufficient_quota"}}, 600.0),
+        ({"error": {"message": "slow down"}}, 60.0),
+    ],
+)
+async def test_a_rate_limit_rests_as_its_body_says(exchange, fake, body, seconds, caplog):
+    fake.script(json_reply(body, 429))
+    with caplog.at_level(logging.WARNING):
+        await exchange.get("/models")
+    (record,) = caplog.records
+    assert (record.status, record.rests_seconds) == (429, seconds)
 
 
 async def test_other_failures_are_not_repeated(exchange, fake):

@@ -5,6 +5,7 @@ import pytest
 from gatewayd.catalog.interfaces import CallContext, EmbeddingSource, ForwardingSource, RuntimeSource
 from gatewayd.catalog.model_list import MAX_MODELS
 from gatewayd.catalog.records import Model
+from gatewayd.dialects.providers.family import TEXT_EMBEDDERS
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources import provider_client
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
@@ -182,6 +183,21 @@ async def test_embed(opened, fake):
     assert (request.method, request.path) == ("POST", "/v1/embeddings")
     assert request.json == {**ASKED, "encoding_format": "float"}
     assert request.headers["Authorization"] == "Bearer hunter2"
+
+
+@pytest.mark.parametrize("maker", sorted(TEXT_EMBEDDERS))
+@pytest.mark.parametrize("tokens", [[[1, 2]], [[1], [2]]])
+async def test_embed_refuses_tokens_at_makers_that_take_texts(opened, fake, maker, tokens):
+    with pytest.raises(GatewayError, match="no lists of tokens") as caught:
+        await opened(maker=maker).embed({"model": "m", "input": tokens}, MODEL, CONTEXT)
+    assert (caught.value.kind, caught.value.param) == (ErrorKind.INVALID_REQUEST, "input")
+    assert fake.requests == []
+
+
+async def test_embed_passes_tokens_to_others(opened, fake):
+    fake.script(json_reply({"data": [{"embedding": [1], "index": 0}]}))
+    await opened().embed({"model": "m", "input": [[1, 2]]}, MODEL, CONTEXT)
+    assert fake.requests[-1].json["input"] == [[1, 2]]
 
 
 async def test_embed_puts_vectors_in_their_order(opened, fake):

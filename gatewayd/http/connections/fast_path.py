@@ -1,0 +1,255 @@
+"""Connections that answer plain requests without a task: the fast path.
+
+aiohttp parses every request and wakes the task of the connection. A connection with a fast path asks it
+before that; what the fast path does not take wakes the task. `USED_NAMES` are the private names of aiohttp
+that this uses.
+"""
+
+import asyncio
+from typing import Any, Final, Protocol
+
+from aiohttp import StreamReader, web
+from aiohttp.http import StreamWriter
+
+from gatewayd.http.connections.slots import SeatedConnection
+from gatewayd.metering.begun_call import BegunCall
+
+USED_NAMES: Final = (
+    *("_waiter", "_messages", "_parser", "_current_request", "_task_handler", "_request_factory"),
+    *("_manager", "_keepalive_handle", "_next_keepalive_close_time", "_process_keepalive", "_upgraded"),
+)
+"""Attributes of `aiohttp.web.RequestHandler` that are used, besides `_buffer` of `aiohttp.StreamReader`."""
+
+MAX_FAST_BYTES: Final = 64 * 1024
+"""Maximum length of a body on the fast path."""
+
+BODY_SECONDS: Final = 0.02
+"""Time for the rest of a short body, which many clients send apart from its head."""
+
+MAX_HELD_TURNS: Final = 16
+"""Turns of the event loop for which data waits for the task of its connection."""
+
+
+def is_supported() -> bool:
+    """Return whether this release of aiohttp has the attributes that the fast path uses."""
+    has_names = all(hasattr(web.RequestHandler, name) for name in USED_NAMES)
+    return has_names and hasattr(StreamReader, "_buffer")
+
+
+class FastExchange(Protocol):
+    """A request on the fast path."""
+
+    def leave(self) -> None:
+        """End the request: its client has left, or the server stops."""
+        ...
+
+
+class FastPath(Protocol):
+    """Answers plain requests of connections."""
+
+    def serves(self, message: Any) -> bool:
+        """Return whether the head of a request is one of the fast path."""
+        ...
+
+    def begin(self, connection: "FastConnection", request: web.Request, body: bytes) -> FastExchange | None:
+        """Begin a request with a complete body; None, with nothing sent, if the handler must answer it."""
+        ...
+
+
+FAST_PATH: Final[web.AppKey[FastPath]] = web.AppKey("fast_path", FastPath)
+"""The fast path of an application that has one."""
+
+
+class FastConnection(SeatedConnection):
+    """A connection that asks `fast_path` for each request before it wakes its task.
+
+    While a request is on the fast path the task waits for `_parked`, and `_waiter` is None, as it is while a
+    handler runs: the timers and the drain of aiohttp then see a busy connection.
+    """
+
+    fast_path: FastPath | None = None
+    handed_over: BegunCall | None = None
+    """The call of a model that the fast path has begun for the next request."""
+
+    _exchange: FastExchange | None = None
+    _parked: asyncio.Future[None] | None = None
+    _body_timer: asyncio.TimerHandle | None = None
+    _held = b""
+    _held_turns = 0
+    _begun: tuple[Any, Any] | None = None
+    _is_unread = False
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data, and begin a complete request of the fast path."""
+        if self.fast_path is None or self._upgraded or not data:
+            super().data_received(data)
+        elif self._held:
+            self._held += data
+        elif self._exchange is not None or self._is_unread:
+            super().data_received(data)
+        elif self._waiter is not None or self._parked is not None:
+            self._receive(data)
+        elif self._is_between_requests:
+            self._hold_data(data)
+        else:
+            super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End a request on the fast path."""
+        self._leave()
+        super().connection_lost(exc)
+
+    def resume_writing(self) -> None:
+        """Go on after an answer that the client has read."""
+        super().resume_writing()
+        if self._is_unread:
+            self._is_unread = False
+            self._next()
+
+    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109 - as in aiohttp
+        """End a request on the fast path, then do what aiohttp does."""
+        self._leave()
+        self._unpark()
+        await super().shutdown(timeout)
+
+    def close(self) -> None:
+        """Close after the current request is answered."""
+        if self._exchange is None:
+            self._unpark()
+        super().close()
+
+    def force_close(self) -> None:
+        """Close at once."""
+        self._leave()
+        self._unpark()
+        super().force_close()
+
+    # Called by the fast path -------------------------------------------------------------------------------
+
+    def answered(self) -> None:
+        """End the request on the fast path, whose answer is written."""
+        request, self._current_request = self._current_request, None
+        self._exchange = self._begun = None
+        if self._parser is None or request is None:
+            # The connection is lost.
+            return
+        self._parser.message_consumed()
+        if self._manager is not None:
+            self._manager.requests_count += 1
+        self.log_access(request, None, None)  # type: ignore[arg-type]
+        if not request.keep_alive:
+            self._unpark()
+            self.close()
+        elif self._paused:
+            # The next request waits until the client has read the answer to this one.
+            self._is_unread = True
+        else:
+            self._next()
+
+    def hand_over(self, begun: BegunCall | None) -> None:
+        """Let the task of the connection answer the request on the fast path."""
+        self._exchange = self._current_request = None
+        found, self._begun = self._begun, None
+        if found is None or self._parser is None:
+            if begun is not None:
+                begun.abandon()
+            return
+        self.handed_over = begun
+        self._messages.appendleft(found)
+        self._unpark()
+
+    # Details -----------------------------------------------------------------------------------------------
+
+    @property
+    def _is_between_requests(self) -> bool:
+        """Whether the task has answered a request and is about to wait for the next one."""
+        has_request = self._current_request is not None or self._payload is not None or self._messages
+        return bool(self._request_count and not has_request)
+
+    def _receive(self, data: bytes) -> None:
+        """Parse data without a wake of the task, then begin the request or wake the task."""
+        if self._parked is None:
+            self._parked, self._waiter = self._waiter, None
+        super().data_received(data)
+        if len(self._messages) == 1 and not self._force_close and not self._close:
+            message, payload = self._messages[0]
+            if self._may_begin(message, payload):
+                if not payload.is_eof():
+                    self._await_body()
+                    return
+                if self._begin(message, payload):
+                    return
+        self._unpark()
+
+    def _may_begin(self, message: Any, payload: Any) -> bool:
+        if self.is_spare or self.fast_path is None or not self.fast_path.serves(message):
+            return False
+        length = message.headers.get("Content-Length", "")
+        return length.isdecimal() and int(length[:12]) <= MAX_FAST_BYTES
+
+    def _await_body(self) -> None:
+        if self._body_timer is None:
+            self._body_timer = self._loop.call_later(BODY_SECONDS, self._unpark)
+
+    def _begin(self, message: Any, payload: Any) -> bool:
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+        factory, fast_path, task = self._request_factory, self.fast_path, self._task_handler
+        if factory is None or fast_path is None or task is None:
+            return False
+        self._messages.popleft()
+        # The payload stays unread, for a handler that the request is left to.
+        body = b"".join(payload._buffer)
+        request = factory(message, payload, self, StreamWriter(self, self._loop), task)
+        self._begun, self._current_request = (message, payload), request
+        exchange = fast_path.begin(self, request, body)  # type: ignore[arg-type]
+        if exchange is None:
+            self._current_request = self._begun = None
+            self._messages.appendleft((message, payload))
+            return False
+        self._exchange = exchange
+        return True
+
+    def _leave(self) -> None:
+        exchange, self._exchange = self._exchange, None
+        self._current_request = None if exchange is not None else self._current_request
+        self._begun = None
+        if exchange is not None:
+            exchange.leave()
+
+    def _next(self) -> None:
+        """Wait for the next request, as aiohttp's task does."""
+        self._next_keepalive_close_time = due = self._loop.time() + self.keepalive_timeout
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(due, self._process_keepalive)
+        self._unpark()
+
+    def _unpark(self) -> None:
+        """Let the task wait again, and wake it if there is a request."""
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+        parked, self._parked = self._parked, None
+        if parked is None:
+            return
+        self._waiter = parked
+        if self._messages and not parked.done():
+            parked.set_result(None)
+
+    def _hold_data(self, data: bytes) -> None:
+        """Keep data until the task, which has just answered a request, waits for the next one."""
+        if not self._held:
+            self._held_turns = 0
+            self._loop.call_soon(self._feed_held)
+        self._held += data
+
+    def _feed_held(self) -> None:
+        self._held_turns += 1
+        is_over = self._parser is None or self._force_close or self._close
+        if not is_over and self._waiter is None and self._held_turns < MAX_HELD_TURNS:
+            self._loop.call_soon(self._feed_held)
+            return
+        data, self._held = self._held, b""
+        if not is_over:
+            self.data_received(data) if self._waiter is not None else super().data_received(data)

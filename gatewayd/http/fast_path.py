@@ -1,0 +1,165 @@
+"""The fast path: plain requests that are answered in callbacks, without a task.
+
+It uses the functions of the edge and of the services that need no wait. Whatever would wait, refuse or fail
+is left to the handler of the row, before anything is sent or with what has come: every refusal has one home.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from gatewayd.accounts.records import Actor
+from gatewayd.errors import GatewayError
+from gatewayd.http.connections.fast_path import FastConnection
+from gatewayd.http.context import REPLY_HEADERS
+from gatewayd.http.middleware import PublicEdge
+from gatewayd.http.observation import CLIENT_CLOSED_STATUS, Observed, ObservedRow, RequestObservation
+from gatewayd.http.routes import BegunAnswer, Handler, Route, RouteAccess
+from gatewayd.measurement.request_notes import CURRENT_NOTES
+
+log = logging.getLogger(__name__)
+
+DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN)
+"""Headers of requests that the handlers answer."""
+
+PROCESS_TIME: Final = "X-Process-Time"
+
+
+class FastRows:
+    """The `connections.fast_path.FastPath` of an application: its rows with a `begin`."""
+
+    def __init__(self, edge: PublicEdge, observation: RequestObservation) -> None:
+        self._edge = edge
+        self._observation = observation
+        self._rows: dict[tuple[str, str], tuple[Route, ObservedRow]] = {}
+        self.taken = 0
+        """Number of requests that began on the fast path."""
+
+    def add(self, row: Route, handler: Handler, paths: Iterable[str]) -> None:
+        """Add a row of users that may be cancelled, with its exact paths."""
+        if row.begin is None or not row.interruptible or row.access is not RouteAccess.VERIFIED:
+            return
+        for path in paths:
+            if "{" not in path:
+                self._rows[row.method, path] = row, self._observation.row_of(handler, row.method)
+
+    def serves(self, message: Any) -> bool:
+        """Return whether the head of a request is one of the fast path."""
+        if (getattr(message, "method", ""), message.path) not in self._rows:
+            return False
+        if message.version != HttpVersion11 or message.should_close or message.upgrade:
+            return False
+        headers = message.headers
+        for name in DECLINED_HEADERS:
+            if name in headers:
+                return False
+        return not self._observation.is_traced
+
+    def begin(self, connection: FastConnection, request: web.Request, body: bytes) -> "Exchange | None":
+        """Begin a request; None, with nothing sent, if the handler must answer it."""
+        route, row = self._rows[request.method, request.raw_path]
+        observed = self._observation.begin(request, row)
+        exchange = Exchange(connection, request, observed, self)
+        token = None if observed.notes is None else CURRENT_NOTES.set(observed.notes)
+        try:
+            actor = self._edge.admit(route, request)
+            if actor is not None and route.begin is not None:
+                exchange.answer = route.begin(request, body, actor, exchange.arrived)
+        except GatewayError:
+            actor = None
+        finally:
+            if token is not None:
+                CURRENT_NOTES.reset(token)
+        if actor is None or exchange.answer is None:
+            self._observation.withdraw()
+            return None
+        exchange.actor = actor
+        self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
+        self.taken += 1
+        return exchange
+
+    def end(self, exchange: "Exchange", reply: web.StreamResponse | None, status: int) -> None:
+        """Note the end of a request."""
+        self.forget(exchange)
+        self._observation.end(exchange.observed, exchange.request, reply, status)
+
+    def forget(self, exchange: "Exchange") -> None:
+        """Remove a request from those that a revocation ends."""
+        if exchange.actor is not None:
+            self._edge.shut_out.leave(exchange.actor.user_id, exchange)
+
+    def withdraw(self, exchange: "Exchange") -> None:
+        """Forget a request that the handler goes on with."""
+        self.forget(exchange)
+        self._observation.withdraw()
+
+
+class Exchange:
+    """A request on the fast path, from its beginning to its answer."""
+
+    __slots__ = ("_connection", "_rows", "actor", "answer", "observed", "request")
+
+    def __init__(
+        self, connection: FastConnection, request: web.Request, observed: Observed, rows: FastRows
+    ) -> None:
+        self._connection = connection
+        self._rows = rows
+        self.request = request
+        self.observed = observed
+        self.actor: Actor | None = None
+        self.answer: BegunAnswer | None = None
+
+    def arrived(self) -> None:
+        """Send the answer that has arrived, or let the handler of the row read it."""
+        answer = self.answer
+        if answer is None:
+            return
+        notes = self.observed.notes
+        token = None if notes is None else CURRENT_NOTES.set(notes)
+        try:
+            reply = answer.take()
+        except Exception:
+            # The handler of the row meets the same failure, and reports it.
+            log.debug("answer left to its handler", exc_info=True)
+            reply = None
+        finally:
+            if token is not None:
+                CURRENT_NOTES.reset(token)
+        if reply is None:
+            self._hand_over(answer)
+            return
+        self.answer = None
+        headers = self.request[REPLY_HEADERS]
+        headers[PROCESS_TIME] = f"{self.observed.age:.6f}"
+        try:
+            reply.send(self.request)
+        except ConnectionResetError:
+            # The client has left while its answer came; aiohttp reports it in a moment.
+            self._rows.end(self, None, CLIENT_CLOSED_STATUS)
+        else:
+            self._rows.end(self, reply, reply.status)
+        self._connection.answered()
+
+    def leave(self) -> None:
+        """End the request: its client has left, or the server stops."""
+        answer, self.answer = self.answer, None
+        if answer is not None:
+            answer.cancel()
+            self._rows.end(self, None, CLIENT_CLOSED_STATUS)
+
+    def revoke(self) -> None:
+        """End the request, whose account or session has lost its access: the handler refuses it."""
+        answer, self.answer = self.answer, None
+        if answer is not None:
+            answer.cancel()
+            self._rows.withdraw(self)
+            self._connection.hand_over(None)
+
+    def _hand_over(self, answer: BegunAnswer) -> None:
+        self.answer = None
+        self._rows.withdraw(self)
+        begun = answer.hand_over()
+        begun.began = self.observed.began
+        self._connection.hand_over(begun)

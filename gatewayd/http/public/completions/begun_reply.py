@@ -1,0 +1,43 @@
+"""Replies to requests on the fast path, whose answer is on its way."""
+
+from functools import partial
+
+from aiohttp import web
+
+from gatewayd.http.context import facts_of, request_id
+from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.responses.provider_headers import reply_headers
+from gatewayd.http.routes import RouteDialect
+from gatewayd.metering.begun_call import BegunCall
+from gatewayd.pipeline.fast_path import BegunChat
+from gatewayd.pipeline.records import ChatRequest
+
+
+class BegunReply:
+    """The `routes.BegunAnswer` of a chat request."""
+
+    __slots__ = ("_begun", "_dialect", "_request", "cancel")
+
+    def __init__(self, request: web.Request, begun: BegunChat, dialect: RouteDialect) -> None:
+        self._request = request
+        self._begun = begun
+        self._dialect = dialect
+        self.cancel = begun.cancel
+
+    def take(self) -> JsonReply | None:
+        """Return the reply once the answer has arrived; None if the handler of the row has to give it."""
+        answer = self._begun.take()
+        if answer is None or answer.completion is None:
+            return None
+        return JsonReply(self._request, answer.completion.raw, reply_headers(answer, self._dialect))
+
+    def hand_over(self) -> BegunCall:
+        """Return what the handler of the row needs to go on with the request."""
+        return self._begun.hand_over()
+
+
+def with_request(chat: ChatRequest, request: web.Request) -> ChatRequest:
+    """Return a chat request with the id and the facts of its HTTP request."""
+    chat.request_id = request_id(request)
+    chat.facts = partial(facts_of, request)
+    return chat

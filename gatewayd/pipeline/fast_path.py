@@ -1,0 +1,124 @@
+"""The fast path of chats: plain requests whose answers need no step of the pipeline but the call of a source.
+
+It decides with the functions of the pipeline, and leaves everything else to it.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import cast
+
+from gatewayd.accounts.records import Actor
+from gatewayd.catalog.failover import foresee, note_attempt
+from gatewayd.catalog.interfaces import BegunCompletion, CallContext, ClosableResponse, ImmediateSource
+from gatewayd.catalog.service import Catalog
+from gatewayd.errors import GatewayError
+from gatewayd.metering.answers import finish_whole
+from gatewayd.metering.begun_call import BegunCall
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.pipeline.documents.placeholders import fill_system_messages
+from gatewayd.pipeline.documents.presets import is_altering
+from gatewayd.pipeline.endpoints import context_of
+from gatewayd.pipeline.interfaces import ChatFilters
+from gatewayd.pipeline.pipeline import PIPE, unstreamed
+from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper, has_answers, reasoning_origin
+from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+
+
+class FastChats:
+    """Begins chat requests that need no wait before they are sent."""
+
+    def __init__(self, catalog: Catalog, filters: ChatFilters, reasoning: ReasoningKeeper) -> None:
+        self._catalog = catalog
+        self._filters = filters
+        self._reasoning = reasoning
+
+    def begin(self, request: ChatRequest, actor: Actor, arrived: Callable[[], None]) -> "BegunChat | None":
+        """Send a request and return at once; None, with nothing sent, if `Pipeline.run` must answer it.
+
+        `arrived` is called once, when the answer can be taken. Raises the refusals of the pipeline.
+        """
+        if request.stream or request.options or request.files or has_answers(request.body):
+            return None
+        found = self._catalog.find_candidates(request.model, actor)
+        if len(found) != 1:
+            return None
+        model, source = found[0].model, found[0].source
+        if not is_immediate(type(source)) or PIPE in model.detail or self._filters.may_apply(model.id):
+            return None
+        if is_altering(self._catalog.find_record(model.id)):
+            return None
+        fill_system_messages(request, actor)
+        meter = self._catalog.meter
+        call = meter.prepare(actor, model.id, request.endpoint, request.body, request_id=request.request_id)
+        foresee(call, model, source.name)
+        if not meter.is_free(call):
+            return None
+        context = context_of(actor, request.request_id)
+        context.call = call
+        body = unstreamed({**request.body, "model": model.upstream_id})
+        begun = cast(ImmediateSource, source).complete_at_once(body, model, context, arrived)
+        if begun is None:
+            return None
+        note_attempt(call, model, source.name)
+        meter.start(call)
+        return BegunChat(begun, call, meter, (request, context), (self._reasoning, reasoning_origin(model)))
+
+
+class BegunChat:
+    """A chat request that was sent."""
+
+    __slots__ = ("_begun", "_call", "_context", "_meter", "_reasoning", "_request")
+
+    def __init__(
+        self,
+        begun: BegunCompletion,
+        call: MeteredCall,
+        meter: CallMeter,
+        asked: tuple[ChatRequest, CallContext],
+        reasoning: tuple[ReasoningKeeper, str],
+    ) -> None:
+        self._begun = begun
+        self._call = call
+        self._meter = meter
+        self._request, self._context = asked
+        self._reasoning = reasoning
+
+    def take(self) -> ChatAnswer | None:
+        """Return the answer once it has arrived; None for one that the pipeline has to read.
+
+        The request is over, or is to be handed over, after that.
+        """
+        try:
+            completion = self._begun.take()
+        except GatewayError:
+            return None
+        if completion is None:
+            return None
+        finish_whole(self._meter, self._call, completion.decoded)
+        keeper, origin = self._reasoning
+        watch = keeper.watch(self._context.user_id)
+        watch.begin(origin)
+        warnings = [*self._request.warnings, *dict.fromkeys(self._context.warnings)]
+        headers = self._context.reply_headers
+        return ChatAnswer(watch.whole(completion), warnings=warnings, headers=headers, origin=origin)
+
+    def hand_over(self) -> BegunCall:
+        """Return what `Pipeline.run` needs to go on with the request."""
+        return BegunCall(self._call, self._begun.sent, self._begun.response, self._end)
+
+    def cancel(self) -> None:
+        """End the request, whose client does not wait for the answer."""
+        self._end(self._call, self._begun.response)
+
+    def _end(self, call: MeteredCall | None, response: object | None) -> None:
+        if response is not None:
+            cast(ClosableResponse, response).close()
+        if call is not None:
+            self._meter.finish(call, CallOutcome.CANCELLED)
+
+
+@lru_cache
+def is_immediate(kind: type[object]) -> bool:
+    """Return True for a class of sources that implements `ImmediateSource`; a cached answer takes no time."""
+    return issubclass(kind, ImmediateSource)

@@ -1,0 +1,1 @@
+"""Stores of the cluster profile, on PostgreSQL only."""

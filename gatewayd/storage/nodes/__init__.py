@@ -1,0 +1,1 @@
+"""Stores of the cluster, which work on PostgreSQL only."""
