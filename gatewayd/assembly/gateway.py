@@ -171,7 +171,16 @@ async def open_services(
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
     batches = await open_batches(
-        settings, stores, accounts, requests, room, tasks, passing, quotas, is_node=is_node
+        settings,
+        stores,
+        accounts,
+        requests,
+        room,
+        tasks,
+        passing,
+        quotas,
+        documents.file_stores.batches,
+        is_node=is_node,
     )
     audit = await open_audit(settings, database, tasks)
     services = GatewayServices(

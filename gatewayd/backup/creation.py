@@ -106,7 +106,7 @@ def _copy_database(place: GatewayPlace, links: FileLinks, target: Path, progress
         def look(keys: frozenset[str], contents: _Contents = contents, left: int = left) -> None:
             links.update()
             contents.missing = links.missing(keys)
-            if contents.missing and left:
+            if contents.missing and left and place.has_files:
                 raise _ChangedMeanwhile
 
         try:

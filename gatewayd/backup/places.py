@@ -20,7 +20,7 @@ UNCHANGING: Final = (BLOBS, "batches/files")
 INCOMING: Final = frozenset(f"{STATE}{folder}/incoming" for folder in UNCHANGING)
 """Folders of files that are not complete, by their names in an archive."""
 
-DERIVED: Final = frozenset({"vectors", "models", "readers"})
+DERIVED: Final = frozenset({"vectors", "models", "readers", "copies"})
 """Folders of the state that the daemon makes again."""
 
 SIGNING_FILE: Final = "secret-key"
@@ -39,7 +39,7 @@ class GatewayPlace:
     `settings_files` has the files of the configuration by their names beside the first one.
     `secret_values` has these and the secrets within tables, such as keys of providers; `secret_files` are the
     files of secrets in the state. `other_backup_dirs` are those that the setting or its default names while
-    `backup_dir` is another.
+    `backup_dir` is another. Without `has_files` the bytes of files are in a store of their own.
     """
 
     data_dir: Path
@@ -51,6 +51,7 @@ class GatewayPlace:
     secret_values: frozenset[str]
     secret_files: frozenset[Path]
     other_backup_dirs: frozenset[Path] = frozenset()
+    has_files: bool = True
 
     def state_files(self) -> Iterator[tuple[str, Path]]:
         """Yield files of the state by their names in an archive: no database, no secrets, nothing derived."""

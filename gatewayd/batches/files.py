@@ -1,6 +1,7 @@
 """Files of batches: requests that users upload, and results that the gateway writes."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,8 @@ from gatewayd.batches.interfaces import BatchFileStore
 from gatewayd.batches.records import BatchFile
 from gatewayd.batches.room import FileRoom
 from gatewayd.errors import invalid, not_found
-from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.interfaces import BlobStore
+from gatewayd.ingest.records import BlobContent
 from gatewayd.ingest.storage_room import StorageLimiter, StorageReservation, UnlimitedStorage
 
 INPUT_PURPOSE: Final = "batch"
@@ -54,7 +56,7 @@ class BatchFiles:
     def __init__(
         self,
         rows: BatchFileStore,
-        blobs: LocalBlobs,
+        blobs: BlobStore,
         clock: ids.Clock = ids.now,
         quotas: StorageLimiter | None = None,
     ) -> None:
@@ -71,9 +73,20 @@ class BatchFiles:
         """Delete bytes without a row, which a killed daemon left."""
         await self._blobs.sweep(self._rows.ids())
 
-    def path(self, file_id: str) -> Path:
-        """Return the path of the bytes of a file."""
-        return self._blobs.path(file_id)
+    async def content(self, file: BatchFile) -> BlobContent:
+        """Return the bytes of a file; not_found if they are gone."""
+        found = await self._blobs.find(file.id)
+        if found is None:
+            raise not_found("the bytes of file", file.id)
+        return found
+
+    async def has_bytes(self, file_id: str) -> bool:
+        """Return whether the bytes of a file are there."""
+        return not await self._blobs.missing([file_id])
+
+    def local(self, file_id: str) -> AbstractAsyncContextManager[Path]:
+        """Lend a path of the bytes of a file on this machine for the length of the block."""
+        return self._blobs.local(file_id)
 
     async def upload(
         self, user_id: str, name: str, stream: AsyncIterator[bytes], wishes: Callable[[], "FileWishes"]
@@ -162,10 +175,14 @@ class BatchFiles:
         await self._blobs.remove([file.id])
 
     async def remove_orphans(self) -> int:
-        """Delete the bytes that went with a removed user at once; return how many."""
+        """Delete the bytes that went with a removed user; return how many.
+
+        At once where this daemon alone stores files; young ones without a row may be another's uploads.
+        """
+        age = ORPHAN_SECONDS if self._blobs.is_shared else -ORPHAN_SECONDS
         self._sweeps += 1
         try:
-            return await self._blobs.sweep_old(self._known(), self._clock() + ORPHAN_SECONDS)
+            return await self._blobs.sweep_old(self._known(), self._clock() - age)
         finally:
             self._sweeps -= 1
             self._forget_received()

@@ -117,6 +117,7 @@ class PassedRun:
     ) -> None:
         self.batch = batch
         self.progress = files.progress
+        self.source = files.source
         self._files = files
         self._services = services
         self._answers, self._usage = parts

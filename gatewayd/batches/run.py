@@ -49,7 +49,7 @@ class BatchRun:
     def __init__(self, batch: Batch, source: Path, progress: ProgressFile, services: LineServices) -> None:
         self.batch = batch
         self.progress = progress
-        self._source = source
+        self.source = source
         self._services = services
         self._writes = asyncio.Lock()
         self._reads = asyncio.Lock()
@@ -76,7 +76,7 @@ class BatchRun:
         Raises OSError if the answers cannot be stored.
         """
         await asyncio.to_thread(self.progress.open, self.batch.total)
-        self._lines = enumerate(read_lines(self._source), 1)
+        self._lines = enumerate(read_lines(self.source), 1)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self._services.parallel, self.batch.total)):

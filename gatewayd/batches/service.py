@@ -159,7 +159,8 @@ class Batches:
 
     async def _check_models(self, batch: Batch, actor: Actor) -> None:
         if self._passed is not None:
-            await self._passed.check(batch, self.files.path(batch.input_file_id), actor)
+            async with self.files.local(batch.input_file_id) as source:
+                await self._passed.check(batch, source, actor)
 
     async def _add(self, batch: Batch) -> Batch:
         self._adding[batch.user_id] += 1

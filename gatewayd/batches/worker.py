@@ -134,7 +134,7 @@ class BatchWorker:
             running = Counter(self._owners.values())
             batch = min(waiting, key=lambda each: (running[each.user_id], each.created_at, each.id))
             waiting.remove(batch)
-            if await asyncio.to_thread(self._files.path(batch.input_file_id).exists):
+            if await self._files.has_bytes(batch.input_file_id):
                 self._start(batch)
             elif self._clock() > batch.expires_at + LOST_SECONDS:
                 await self._end(batch, BatchStatus.EXPIRED)
@@ -161,24 +161,25 @@ class BatchWorker:
     async def _process(self, batch: Batch) -> None:
         """Bring a batch to its end; without database or disk it begins anew after a pause."""
         try:
-            await self._bring_to_end(batch)
+            async with self._files.local(batch.input_file_id) as source:
+                await self._bring_to_end(batch, source)
         except (GatewayError, OSError) as error:
             log.warning("batch waits: %s", full_message(error), extra={"batch": batch.id})
             await asyncio.sleep(PAUSE_SECONDS)
         self._crashes.pop(batch.id, None)
 
-    async def _bring_to_end(self, batch: Batch) -> None:
+    async def _bring_to_end(self, batch: Batch, source: Path) -> None:
         if self._crashes[batch.id] > MAX_CRASHES:
-            await self._give_up(batch)
+            await self._give_up(batch, source)
             return
         if batch.status is BatchStatus.VALIDATING:
-            checked = await self._checked(batch)
+            checked = await self._checked(batch, source)
             if checked is None:
                 return
             batch = checked
         progress = ProgressFile(self._folder / batch.id)
-        if not await self._is_passed(batch, progress):
-            run = BatchRun(batch, self._files.path(batch.input_file_id), progress, self._services)
+        if not await self._is_passed(batch, source, progress):
+            run = BatchRun(batch, source, progress, self._services)
             self._enter(run)
             try:
                 await self._run_lines(run)
@@ -192,11 +193,10 @@ class BatchWorker:
         if run.batch.status is BatchStatus.CANCELLING or run.batch.cancelled_at is not None:
             run.stop()
 
-    async def _is_passed(self, batch: Batch, progress: ProgressFile) -> bool:
+    async def _is_passed(self, batch: Batch, source: Path, progress: ProgressFile) -> bool:
         """Bring a batch to its end at its provider; return False for one that the gateway runs."""
         if self._passed is None:
             return False
-        source = self._files.path(batch.input_file_id)
         try:
             run = await self._passed.open(batch, source, progress)
         except MixedProvidersError as error:
@@ -215,16 +215,16 @@ class BatchWorker:
         await asyncio.to_thread(self._passed.remove, batch.id)
         return not ended.is_given_back
 
-    async def _give_up(self, batch: Batch) -> None:
+    async def _give_up(self, batch: Batch, source: Path) -> None:
         """End a batch that failed repeatedly with its answers, or without them if that fails, too."""
         log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
-        await self._abandon(batch)
+        await self._abandon(batch, source)
         progress = ProgressFile(self._folder / batch.id)
         faults = [_fault("internal", "the batch cannot be run to its end")]
         if self._crashes[batch.id] > MAX_CRASHES + 1 or batch.status is BatchStatus.VALIDATING:
             await self._end(batch, BatchStatus.FAILED, errors=faults)
         else:
-            run = BatchRun(batch, self._files.path(batch.input_file_id), progress, self._services)
+            run = BatchRun(batch, source, progress, self._services)
             try:
                 await asyncio.to_thread(progress.open, batch.total)
                 await self._finish(run, BatchStatus.FAILED, errors=faults)
@@ -232,19 +232,19 @@ class BatchWorker:
                 await asyncio.to_thread(progress.close)
         await asyncio.to_thread(progress.remove)
 
-    async def _abandon(self, batch: Batch) -> None:
+    async def _abandon(self, batch: Batch, source: Path) -> None:
         """End a batch at its provider."""
         if self._passed is None:
             return
         progress = ProgressFile(self._folder / batch.id)
-        run = await self._passed.find(batch, self._files.path(batch.input_file_id), progress)
+        run = await self._passed.find(batch, source, progress)
         if run is not None:
             await run.abandon()
         await asyncio.to_thread(self._passed.remove, batch.id)
 
-    async def _checked(self, batch: Batch) -> Batch | None:
+    async def _checked(self, batch: Batch, source: Path) -> Batch | None:
         """Return a batch whose input is valid; fail the batch and return None otherwise."""
-        check = await asyncio.to_thread(check_input, self._files.path(batch.input_file_id), batch)
+        check = await asyncio.to_thread(check_input, source, batch)
         if check.errors:
             await self._end(batch, BatchStatus.FAILED, errors=check.errors)
             return None
@@ -336,7 +336,7 @@ class BatchWorker:
                 yield record.result + b"\n"
         if not has_unfinished:
             return
-        for number, raw in enumerate(read_lines(self._files.path(batch.input_file_id)), 1):
+        for number, raw in enumerate(read_lines(run.source), 1):
             if not run.progress.is_done(number):
                 custom_id = parse_line(raw, batch).custom_id
                 yield render_unfinished(batch, custom_id, status, number) + b"\n"

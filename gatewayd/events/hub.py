@@ -13,7 +13,7 @@ import orjson
 from gatewayd import ids
 from gatewayd.events.interfaces import Bus
 from gatewayd.events.json_values import to_json_bytes
-from gatewayd.events.records import EventFrame, Payload, SessionInfo
+from gatewayd.events.records import EventFrame, FramePlace, Payload, SessionInfo
 from gatewayd.events.rooms import BufferedFrame, EventLimits, Room, Subscription
 
 EVERYBODY: Final = "*"
@@ -66,6 +66,7 @@ class Hub:
         self._watchers: list[ListenerObserver] = []
         self._is_open = True
         bus.subscribe(self._receive)
+        bus.watch_gaps(self._lose)
 
     def watch(self, watcher: ListenerObserver) -> None:
         """Notify `watcher` of every subscriber that joins or leaves from now on."""
@@ -120,13 +121,46 @@ class Hub:
         opened = SessionInfo(
             session_id or ids.new_id(), user_id, last_id if seen is not None else None, is_gap
         )
-        listener = Subscription(opened, f"{self._boot}-{start}", chat_id, self._limits, self._leave)
-        listener.touched = now
+        position = None if last_id is not None else self._bus.position(user_id)
+        listener = Subscription(
+            opened, position or f"{self._boot}-{start}", chat_id, self._limits, self._leave
+        )
         missed = [
             kept.wire
             for kept in room.frames
             if kept.number > start and listener.wants_events_of(kept.chat_id)
         ]
+        return self._join(room, listener, missed)
+
+    async def resume(self, user_id: str, *, last_id: str | None, chat_id: str | None = None) -> Subscription:
+        """Return a new subscriber as `subscribe` does, which may resume after a frame of another process."""
+        if last_id is None or not self._bus.is_shared or self._seen(last_id) is not None:
+            return self.subscribe(user_id, last_id=last_id, chat_id=chat_id)
+        # From now on frames are buffered, so that none passes while the missed ones are read.
+        self._room(user_id).empty_since = self._clock()
+        missed = await self._bus.missed(user_id, last_id)
+        room = self._room(user_id)
+        opened = SessionInfo(ids.new_id(), user_id, None if missed.is_gap else last_id, missed.is_gap)
+        newest = missed.frames[-1][0] if missed.frames else None
+        position = newest.id if newest else None if missed.is_gap else last_id
+        here = self._bus.position(user_id) or f"{self._boot}-{self._number}"
+        listener = Subscription(opened, position or here, chat_id, self._limits, self._leave)
+        listener.after = newest.order if newest else order_in(last_id) if not missed.is_gap else None
+        replayed = [
+            _wire(place.id, frame.payload)
+            for place, frame in missed.frames
+            if listener.wants_events_of(frame.chat_id)
+        ]
+        replayed += [
+            kept.wire
+            for kept in room.frames
+            if listener.wants_events_of(kept.chat_id) and _is_later(kept.order, listener.after)
+        ]
+        return self._join(room, listener, replayed)
+
+    def _join(self, room: Room, listener: Subscription, missed: Sequence[bytes]) -> Subscription:
+        opened = listener.opened
+        listener.touched = self._clock()
         if missed:
             # In one piece: the replay may have more frames than the queue allows.
             listener.push(b"".join(missed))
@@ -138,9 +172,13 @@ class Hub:
             watcher.joined(listener)
         return listener
 
-    def position(self) -> str:
-        """Return the id that the newest frame of this process has; a subscriber may resume after it."""
-        return f"{self._boot}-{self._number}"
+    async def settled_position(self, user_id: str) -> str:
+        """Return the id of the newest frame of a user once all that were published here have ids.
+
+        A subscriber may resume after it.
+        """
+        await self._bus.settle()
+        return self._bus.position(user_id) or f"{self._boot}-{self._number}"
 
     def buffered(self, user_id: str, abouts: Collection[str]) -> Mapping[str, Payload]:
         """Return the payloads of the buffered events of a user that have one of these `about`, by it."""
@@ -219,23 +257,32 @@ class Hub:
                 if listener.touched <= due and listener.is_idle:
                     yield listener
 
-    def _receive(self, user_id: str, frame: EventFrame) -> None:
+    def _lose(self, user_id: str | None) -> None:
+        """Let the subscribers of a user, or of all, come again: they have lost frames."""
+        for each in list(self._rooms) if user_id is None else [user_id]:
+            if each in self._rooms:
+                self._rooms[each].floor = self._number
+        self._last_unbuffered = self._number
+        self.disconnect(user_id)
+
+    def _receive(self, user_id: str, frame: EventFrame, place: FramePlace | None = None) -> None:
         self._number += 1
         if EVERYBODY in self._rooms:
             # A payload is an object with at least one member.
             payload = b'{"user_id":%b,%b' % (to_json_bytes(user_id), frame.payload[1:])
-            self._deliver(self._rooms[EVERYBODY], frame, payload)
+            self._deliver(self._rooms[EVERYBODY], frame, payload, None)
         if user_id in self._rooms:
-            self._deliver(self._rooms[user_id], frame, frame.payload)
+            self._deliver(self._rooms[user_id], frame, frame.payload, place)
         else:
             self._last_unbuffered = self._number
 
-    def _deliver(self, room: Room, frame: EventFrame, payload: bytes) -> None:
+    def _deliver(self, room: Room, frame: EventFrame, payload: bytes, place: FramePlace | None) -> None:
         now = self._clock()
-        wire = b"id: %b-%d\ndata: %b\n\n" % (self._boot.encode(), self._number, payload)
-        room.keep(BufferedFrame(self._number, frame.chat_id, wire, now, frame.about))
+        wire = _wire(f"{self._boot}-{self._number}" if place is None else place.id, payload)
+        order = None if place is None else place.order
+        room.keep(BufferedFrame(self._number, frame.chat_id, wire, now, frame.about, order))
         for listener in list(room.listeners.values()):
-            if listener.wants_events_of(frame.chat_id):
+            if listener.wants_events_of(frame.chat_id) and _is_later(order, listener.after):
                 listener.push(wire)
                 listener.touched = now
 
@@ -258,6 +305,20 @@ class Hub:
         room.empty_since = self._clock()
         for watcher in self._watchers:
             watcher.left(listener)
+
+
+def order_in(frame_id: str) -> tuple[int, int]:
+    """Return the order in the id of a frame that has a place."""
+    _, milliseconds, number = frame_id.split("-")
+    return int(milliseconds), int(number)
+
+
+def _is_later(order: tuple[int, int] | None, after: tuple[int, int] | None) -> bool:
+    return order is None or after is None or order > after
+
+
+def _wire(frame_id: str, payload: bytes) -> bytes:
+    return b"id: %b\ndata: %b\n\n" % (frame_id.encode(), payload)
 
 
 def _payload(wire: bytes) -> Payload:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from gatewayd.events.records import EventFrame
+from gatewayd.events.records import EventFrame, FramePlace, MissedFrames
 
 
 class MessageEffects(Protocol):
@@ -38,13 +38,42 @@ class MessageEffects(Protocol):
         ...
 
 
+FrameListener = Callable[[str, EventFrame, FramePlace | None], None]
+"""Gets the user id, the frame, and its place; None for a frame that this process alone has."""
+
+GapListener = Callable[[str | None], None]
+"""Gets the id of a user who has lost frames, None for all users."""
+
+
 class Bus(Protocol):
-    """Carries frames between the processes of one gateway."""
+    """Carries frames between the processes of one gateway. All implementations pass one suite."""
+
+    is_shared: bool
+    """Whether other processes may publish, so that frames have places."""
 
     async def publish(self, user_id: str, frame: EventFrame) -> None:
-        """Send a frame to the hubs of all processes, this one included."""
+        """Send a frame to the hubs of all processes, this one included.
+
+        Raises nothing, and waits for nobody.
+        """
         ...
 
-    def subscribe(self, listener: Callable[[str, EventFrame], None]) -> None:
-        """Call `listener` with the user id and the frame of every publish of any process."""
+    def subscribe(self, listener: FrameListener) -> None:
+        """Call `listener` for every publish of any process, in one order."""
+        ...
+
+    def watch_gaps(self, listener: GapListener) -> None:
+        """Call `listener` when users have lost frames."""
+        ...
+
+    def position(self, user_id: str) -> str | None:
+        """Return the id of the newest frame that a user may have here, None if frames have no place now."""
+        ...
+
+    async def missed(self, user_id: str, last_id: str) -> MissedFrames:
+        """Return the frames of a user after an id, of every process."""
+        ...
+
+    async def settle(self) -> None:
+        """Wait until what was published here before is delivered here, or for a second."""
         ...

@@ -1,6 +1,6 @@
 """Events, their targets, and the frames that subscribers get."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -66,6 +66,27 @@ class EventFrame:
     chat_id: str
     payload: bytes
     about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FramePlace:
+    """Place of a frame in the one order of all processes; orders of different epochs cannot be compared."""
+
+    epoch: str
+    order: tuple[int, int]
+
+    @property
+    def id(self) -> str:
+        """The id of the frame for subscribers."""
+        return f"{self.epoch}-{self.order[0]}-{self.order[1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class MissedFrames:
+    """The kept frames after a position, in order, and whether any is lost."""
+
+    frames: Sequence[tuple[FramePlace, EventFrame]]
+    is_gap: bool
 
 
 @dataclass(frozen=True, slots=True)

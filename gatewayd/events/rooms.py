@@ -21,13 +21,14 @@ class EventLimits:
 
 
 class BufferedFrame(NamedTuple):
-    """A sent frame: its number, chat, bytes, time (monotonic seconds) and `about`."""
+    """A sent frame: its number, chat, bytes, time (monotonic seconds), `about` and common order."""
 
     number: int
     chat_id: str
     wire: bytes
     at: float
     about: str = ""
+    order: tuple[int, int] | None = None
 
 
 class Subscription:
@@ -45,6 +46,7 @@ class Subscription:
         "_size",
         "_waiting",
         "_waker",
+        "after",
         "chat_id",
         "has_key",
         "is_closed",
@@ -68,6 +70,8 @@ class Subscription:
         self.is_closed = False
         self.touched = 0.0
         self.until: int | None = None
+        # Frames of other processes up to this order were replayed.
+        self.after: tuple[int, int] | None = None
         self.has_key = False
         self._limits = limits
         self._left = left

@@ -85,7 +85,7 @@ class EventService:
             # In one order, so that two blocks cannot wait for each other.
             for message_id in sorted(set(message_ids)):
                 await stack.enter_async_context(self._message_locks.of((user_id, chat_id, message_id)))
-            yield self._hub.position(), self._texts(user_id, chat_id, message_ids)
+            yield await self._hub.settled_position(user_id), self._texts(user_id, chat_id, message_ids)
 
     async def call(self, target: EventTarget, event: Any) -> Any:
         """Send a call to the user and return the answer, any JSON value.

@@ -5,13 +5,15 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.fsync import sync_to_disk
+from gatewayd.ingest.records import BlobContent, ReceivedBytes
 
 INCOMING: Final = "incoming"
 WRITE_BYTES: Final = 1 << 20
@@ -19,24 +21,17 @@ WRITE_BYTES: Final = 1 << 20
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedBytes:
-    """Size of a blob that is synced to disk, and its SHA-256 in hexadecimal."""
-
-    size: int
-    digest: str
-
-
 class LocalBlobs:
     """Stores the bytes of a key at `<last two characters of key>/<key>` under a folder.
 
     An incomplete blob is at `incoming/<key>`, that of a node at `incoming/<node>/<key>`. File names that
     clients send never become part of a path. A key is used once: what is there is neither replaced nor
-    deleted by another attempt to store it.
+    deleted by another attempt to store it. Other daemons may use a folder that `is_shared`.
     """
 
-    def __init__(self, folder: Path, node_id: str = "") -> None:
+    def __init__(self, folder: Path, node_id: str = "", *, is_shared: bool = False) -> None:
         self._folder = folder
+        self.is_shared = is_shared
         self._incoming = folder / INCOMING / node_id
 
     def path(self, file_id: str) -> Path:
@@ -62,17 +57,41 @@ class LocalBlobs:
             if not is_complete:
                 await _in_thread(sink.discard)
 
-    async def remove(self, file_ids: Iterable[str]) -> None:
-        """Delete the bytes of files; missing ones are ignored."""
-        paths = [self.path(file_id) for file_id in file_ids]
+    async def find(self, key: str) -> BlobContent | None:
+        """Return the bytes of a key."""
+        path = self.path(key)
+        found = await _in_thread(lambda: _stat(path))
+        if found is None:
+            return None
+        return BlobContent(found.st_size, found.st_mtime, key, partial(_read, path), path)
+
+    @asynccontextmanager
+    async def local(self, key: str, digest: str = "") -> AsyncGenerator[Path, None]:
+        """Lend the path of the bytes."""
+        yield self.path(key)
+
+    async def keep_copy(self, key: str, digest: str = "") -> Path:
+        """Return the path of the bytes, which is no copy."""
+        return self.path(key)
+
+    async def missing(self, keys: Iterable[str]) -> Sequence[str]:
+        """Return the keys without bytes."""
+        return await _in_thread(lambda: [key for key in keys if not self.path(key).exists()])
+
+    async def remove(self, keys: Iterable[str]) -> None:
+        """Delete the bytes of keys; missing ones are ignored."""
+        paths = [self.path(key) for key in keys]
         if paths:
             await _in_thread(lambda: _unlink(paths))
 
     async def sweep(self, known: AsyncIterator[str]) -> int:
         """Delete the blobs that belong to none of the known files; return how many were deleted.
 
-        Only for the start, before any upload: a blob without a row counts as a leftover.
+        Only for the start, before any upload: a blob without a row counts as a leftover. Nothing is deleted
+        from a folder that is shared, in which others are storing files.
         """
+        if self.is_shared:
+            return 0
         found = await _in_thread(self._stored)
         async for file_id in known:
             found.pop(file_id, None)
@@ -217,6 +236,28 @@ async def _in_thread(work: Callable[[], Result]) -> Result:
         raise GatewayError(
             ErrorKind.UNAVAILABLE, f"cannot store the file: {error.strerror or error}"
         ) from error
+
+
+async def _read(path: Path, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    while start < end:
+        piece = await _in_thread(partial(_read_at, path, start, min(WRITE_BYTES, end - start)))
+        if not piece:
+            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read the file: it ended too early")
+        yield piece
+        start += len(piece)
+
+
+def _read_at(path: Path, start: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(size)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _entries(folder: Path) -> list[Path]:

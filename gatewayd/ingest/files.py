@@ -14,7 +14,7 @@ from gatewayd.accounts.texts import clean_object
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.ingest.interfaces import FileGrants
 from gatewayd.ingest.processor import FileProcessor
-from gatewayd.ingest.records import File, FileStatus
+from gatewayd.ingest.records import BlobContent, File, FileStatus
 from gatewayd.ingest.updates import FileRemoval, IndexUpdates, IngestStores
 from gatewayd.ingest.upload import UploadService, clean_name
 from gatewayd.text import storage_fault
@@ -125,13 +125,18 @@ class FileService:
         with self._locked(file_id):
             return await self._processor.rewrite(await self._idle(file_id), text)
 
-    async def content(self, actor: Actor, file_id: str) -> tuple[File, Path]:
-        """Return a file and the path of its bytes."""
+    async def content(self, actor: Actor, file_id: str) -> tuple[File, BlobContent]:
+        """Return a file and its bytes."""
         file = await self.get(actor, file_id)
-        path = self._stores.blobs.path(file.blob_key)
-        if not await asyncio.to_thread(path.is_file):
+        content = await self._stores.blobs.find(file.blob_key)
+        if content is None:
             raise not_found("the bytes of file", file_id)
-        return file, path
+        return file, content
+
+    async def local_copy(self, actor: Actor, file_id: str) -> Path:
+        """Return a path of the bytes of a file on this machine, which stays for a while."""
+        file, content = await self.content(actor, file_id)
+        return content.path or await self._stores.blobs.keep_copy(file.blob_key, file.digest)
 
     async def changes(self, actor: Actor, file_id: str) -> AsyncGenerator[File | None, None]:
         """Yield a file now and after each change of its status, up to the final one; None when it is removed.

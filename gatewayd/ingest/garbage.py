@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from gatewayd import ids
-from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.nodes.duties import Duties, LocalDuties
 
 MIN_AGE_SECONDS: Final = 3600
@@ -31,7 +31,7 @@ class GarbageCount:
 class BlobHolder:
     """Blobs, the keys that rows name, and whether a row names a key by now."""
 
-    blobs: LocalBlobs
+    blobs: BlobStore
     keys: Callable[[], AsyncIterator[str]]
     is_named: Callable[[str], Awaitable[bool]]
 

@@ -5,17 +5,20 @@ Stores create no ids and no timestamps. `find` returns None when no row matches.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.ingest.records import (
+    BlobContent,
     EmbeddingPurpose,
     EmbeddingSpace,
     ExtractionResult,
     File,
     FileStatus,
     IngestJob,
+    ReceivedBytes,
     SearchHit,
     SearchScope,
     VectorBatch,
@@ -368,14 +371,73 @@ class LexicalIndex(Protocol):
 
 
 class BlobStore(Protocol):
-    """The bytes of files, by file id."""
+    """The bytes of files, by key, in a folder or in an object store. A key is used once.
 
-    def path(self, file_id: str) -> Path:
-        """Return the path of the bytes of a file."""
+    Raises unavailable when the store cannot be reached. All implementations pass the same conformance suite.
+    """
+
+    is_shared: bool
+    """Whether other daemons may use the store, so that bytes without a row may be theirs."""
+
+    async def receive(self, key: str, stream: AsyncIterator[bytes], limit: int) -> ReceivedBytes:
+        """Store the bytes of a stream; when this returns, they survive a power failure.
+
+        Raises too_large after more than `limit` bytes (0 for no limit). Nothing is stored when this raises
+        or is cancelled, or when the stream raises. A few mebibytes are in memory.
+        """
         ...
 
-    async def remove(self, file_ids: Iterable[str]) -> None:
-        """Delete the bytes of files; missing ones are ignored."""
+    async def find(self, key: str) -> BlobContent | None:
+        """Return the bytes of a key."""
+        ...
+
+    def local(self, key: str, digest: str = "") -> AbstractAsyncContextManager[Path]:
+        """Lend a path of the bytes on this machine for the length of the block.
+
+        A copy is compared with the digest, unless that is empty, and deleted afterwards.
+        """
+        ...
+
+    async def keep_copy(self, key: str, digest: str = "") -> Path:
+        """Return a path of the bytes on this machine; a copy is deleted after some dozens of others."""
+        ...
+
+    async def missing(self, keys: Iterable[str]) -> Sequence[str]:
+        """Return the keys without bytes."""
+        ...
+
+    async def remove(self, keys: Iterable[str]) -> None:
+        """Delete the bytes of keys; missing ones are ignored."""
+        ...
+
+    async def sweep(self, known: AsyncIterator[str]) -> int:
+        """Delete the bytes that belong to no known key, unless the store is shared; return how many.
+
+        Only for the start, before any upload.
+        """
+        ...
+
+    async def sweep_old(self, known: AsyncIterator[str], before: int) -> int:
+        """Delete the bytes from before a time that belong to no known key; return how many.
+
+        At any time, if the row of an upload follows its bytes earlier than that.
+        """
+        ...
+
+    async def find_orphans(self, known: AsyncIterator[str], before: int) -> Sequence[tuple[str, int]]:
+        """Return the keys and sizes of the bytes from before a time that belong to no known key."""
+        ...
+
+    async def remove_orphan(self, key: str, before: int) -> Sequence[int]:
+        """Delete bytes if they are still from before a time; return their size, nothing for newer ones."""
+        ...
+
+    async def find_abandoned(self, before: int) -> Sequence[int]:
+        """Return the sizes of the unfinished uploads that were not written to since a time."""
+        ...
+
+    async def remove_abandoned(self, before: int) -> Sequence[int]:
+        """Delete the unfinished uploads that were not written to since a time; return their sizes."""
         ...
 
 

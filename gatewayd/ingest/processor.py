@@ -126,8 +126,8 @@ class FileProcessor:
             return file
         if not file.size:
             raise invalid("the file is empty")
-        path = self._stores.blobs.path(file.blob_key)
-        extraction = await self._extractor.extract(path, file.name, file.content_type, key)
+        async with self._stores.blobs.local(file.blob_key, file.digest) as path:
+            extraction = await self._extractor.extract(path, file.name, file.content_type, key)
         described = await _with_extraction(file, extraction)
         # Staging is outside of the transaction below, which would otherwise block other writers.
         check = None if lease is None else lease.check

@@ -3,9 +3,10 @@
 import hashlib
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 ID_BYTES: Final = 8
@@ -59,6 +60,29 @@ class File:
     def blob_key(self) -> str:
         """The key under which the blob store has the bytes."""
         return self.blob or self.id
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBytes:
+    """Size of a blob that survives a power failure, and its SHA-256 in hexadecimal."""
+
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlobContent:
+    """The bytes of a key. `modified_at` is in epoch seconds; bytes with the same `tag` are equal.
+
+    `read` yields the bytes from the first position to before the second one; it raises unavailable. `path`
+    is where they are on this machine, None if they are elsewhere.
+    """
+
+    size: int
+    modified_at: float
+    tag: str
+    read: Callable[[int, int], AsyncGenerator[bytes, None]]
+    path: Path | None = None
 
 
 def make_blob_key(file_id: str, attempt: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 
 from gatewayd.errors import GatewayError
-from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.file_notifications import FileWatch
 from gatewayd.ingest.interfaces import BlobStore, FileStore, JobStore, PassageStore, VectorIndex
 from gatewayd.ingest.records import File, ScopeKind, SearchScope
@@ -22,7 +21,7 @@ class IngestStores:
     files: FileStore
     jobs: JobStore
     passages: PassageStore
-    blobs: LocalBlobs
+    blobs: BlobStore
 
 
 class IndexUpdates:

@@ -9,8 +9,7 @@ from typing import Any, Final
 from gatewayd import ids
 from gatewayd.accounts.texts import is_plain
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
-from gatewayd.ingest.blobs import ReceivedBytes
-from gatewayd.ingest.records import File, FileStatus, IngestJob, make_blob_key
+from gatewayd.ingest.records import File, FileStatus, IngestJob, ReceivedBytes, make_blob_key
 from gatewayd.ingest.storage_room import StorageLimiter, StorageReservation, UnlimitedStorage
 from gatewayd.ingest.updates import IngestStores
 from gatewayd.text import compose_nfc

@@ -67,6 +67,7 @@ def _place_of(settings: Settings, file: Path | None, directory: Path | None) -> 
     secrets = dict(_secret_settings(settings))
     return GatewayPlace(
         data_dir=settings.data_dir,
+        has_files=settings.file_store == "directory",
         backup_dir=directory or settings.backup_path(),
         other_backup_dirs=frozenset({settings.backup_path(), settings.data_dir / BACKUPS_FOLDER}),
         location=parse(settings.database_location(), settings.database_pool_size),

@@ -71,8 +71,7 @@ class FilesForPlugins:
 
     async def path(self, file_id: str) -> Path | None:
         """Return the path of the content on this machine; None when the file is absent."""
-        found = await none_if_not_found(self._files.content(self._unrestricted, file_id))
-        return None if found is None else found[1]
+        return await none_if_not_found(self._files.local_copy(self._unrestricted, file_id))
 
     async def set_data(self, file_id: str, data: Record) -> Record | None:
         """Merge into the data of a file and return it; `content` replaces its text. None when absent.

@@ -1,9 +1,30 @@
 """Settings of the cluster profile: several nodes on one PostgreSQL database."""
 
+from typing import Annotated
+
+from pydantic import AfterValidator, SecretStr
 from pydantic_settings import BaseSettings
 
 from gatewayd.settings import types
 from gatewayd.settings.fields import CLUSTER, restart, setting
+
+_SCHEMES = ("redis://", "rediss://", "unix://", "redis+sentinel://")
+
+
+def _redis(secret: SecretStr) -> SecretStr:
+    url = secret.get_secret_value()
+    if url and not (url.startswith(_SCHEMES) and url.partition("://")[2]):
+        raise ValueError("not an address of Redis")
+    return secret
+
+
+RedisUrl = Annotated[
+    SecretStr,
+    AfterValidator(_redis),
+    types.ExpectedValue(
+        'redis://HOST, rediss://HOST, unix:///SOCKET, redis+sentinel://HOST:PORT,.../SERVICE, or ""'
+    ),
+]
 
 
 class ClusterFields(BaseSettings):
@@ -26,4 +47,10 @@ class ClusterFields(BaseSettings):
         "Time after which a node that does not answer counts as dead, so that others take over its work.",
         ge=2,
         le=300,
+    )
+    redis_url: RedisUrl = setting(
+        restart(CLUSTER),
+        SecretStr(""),
+        "Redis that carries what is live between nodes: events; they stay in the memory of this daemon when"
+        " empty.",
     )

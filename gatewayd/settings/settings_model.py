@@ -29,6 +29,7 @@ from gatewayd.settings.fields import (
     restart,
     setting,
 )
+from gatewayd.settings.file_store import FileStoreFields
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.model_prices import ModelPriceTable
@@ -72,6 +73,7 @@ class Settings(
     ClusterFields,
     ConnectionFields,
     DirectoryFields,
+    FileStoreFields,
     MetricsFields,
     RetentionFields,
     PageFields,

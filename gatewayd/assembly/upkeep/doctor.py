@@ -9,7 +9,7 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.assembly.accounts import SIGNING_FILE
-from gatewayd.assembly.documents import BLOBS_FOLDER
+from gatewayd.assembly.file_store import make_file_stores
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.upkeep.audit import CHECKPOINT_FILE
 from gatewayd.assembly.upkeep.garbage import make_garbage
@@ -20,7 +20,7 @@ from gatewayd.doctor.findings import DoctorFinding, collected, failed, ordered
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.control.doctor import ControlDoctorRoutes
 from gatewayd.http.routes import Route
-from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.records import file_id_of
 from gatewayd.settings import Settings, definitions
 from gatewayd.storage.engine.checks import DatabaseCheck
@@ -149,7 +149,7 @@ def _stored_checks(
         ]
 
     async def lost() -> Findings:
-        blobs = LocalBlobs(settings.data_dir / BLOBS_FOLDER)
+        blobs = make_file_stores(settings).documents
         return list(contents.check_lost(await _lost(TortoiseFiles().blob_keys(), blobs)))
 
     async def audit() -> Findings:
@@ -159,14 +159,13 @@ def _stored_checks(
     return [damage, stored, lost, audit]
 
 
-async def _lost(keys: AsyncIterator[str], blobs: LocalBlobs) -> Sequence[str]:
+async def _lost(keys: AsyncIterator[str], blobs: BlobStore) -> Sequence[str]:
     """Return the first ids of files without bytes."""
     lost: list[str] = []
     batch: list[str] = []
 
     async def look() -> None:
-        absent = await asyncio.to_thread(lambda: [each for each in batch if not blobs.path(each).exists()])
-        lost.extend(file_id_of(key) for key in absent)
+        lost.extend(file_id_of(key) for key in await blobs.missing(batch))
         batch.clear()
 
     async for key in keys:

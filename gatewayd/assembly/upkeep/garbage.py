@@ -4,12 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from gatewayd.assembly.batches import FOLDER
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.batches.interfaces import BatchFileStore
 from gatewayd.http.control.garbage import ControlGarbageRoutes
 from gatewayd.http.routes import Route
-from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.ingest.garbage import BlobHolder, GarbageCollector
 from gatewayd.ingest.interfaces import FileStore
 from gatewayd.ingest.records import file_id_of
@@ -33,7 +31,7 @@ def make_garbage(services: GatewayServices) -> GarbageCollector:
     holders = [
         BlobHolder(stores.blobs, stores.files.blob_keys, partial(_names_file, stores.files)),
         BlobHolder(
-            LocalBlobs(services.settings.data_dir / FOLDER / "files"),
+            services.documents.file_stores.batches,
             batch_files.ids,
             partial(_names_batch_file, batch_files),
         ),

@@ -129,7 +129,7 @@ class EventRoutes:
             return web.Response(content_type="text/event-stream")
         last_id = request.headers.get(LAST_EVENT_ID) or request.query.get("last_event_id") or None
         chat_id = request.query.get("chat_id") or None
-        listener = self._hub.subscribe(caller.user_id, last_id=last_id, chat_id=chat_id)
+        listener = await self._hub.resume(caller.user_id, last_id=last_id, chat_id=chat_id)
         listener.until, listener.has_key = caller.expires_at, caller.key_id is not None
         with closing(listener):
             return await relay(request, session_frame(listener), listener.next)

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from aiohttp import web
+
+from gatewayd.http.responses.stored_bytes import StoredBytesReply
+from gatewayd.ingest.records import BlobContent
 
 PDF_TYPE: Final = "application/pdf"
 TEXT_TYPE: Final = "text/plain"
@@ -25,12 +27,17 @@ _PDF_POLICY: Final = "default-src 'none'; object-src 'self'; style-src 'unsafe-i
 _POLICY: Final = "sandbox; default-src 'none'"
 
 
-def file_reply(path: Path, name: str, declared: str | None, *, attachment: bool = False) -> web.FileResponse:
-    """Return the reply with the file at `path`, with ranges and conditions (RFC 9110, 13 and 14).
+def file_reply(
+    content: BlobContent, name: str, declared: str | None, *, attachment: bool = False
+) -> web.StreamResponse:
+    """Return the reply with stored bytes, with ranges and conditions (RFC 9110, 13 and 14).
 
     `declared` is the media type of the upload. `attachment` makes browsers save the file.
     """
-    return web.FileResponse(path, headers=headers_of(name, declared, attachment=attachment))
+    headers = headers_of(name, declared, attachment=attachment)
+    if content.path is None:
+        return StoredBytesReply(content, headers)
+    return web.FileResponse(content.path, headers=headers)
 
 
 def headers_of(name: str, declared: str | None, *, attachment: bool = False) -> Mapping[str, str]:

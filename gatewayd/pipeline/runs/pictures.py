@@ -4,13 +4,12 @@ import asyncio
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from gatewayd.accounts.records import Actor
 from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.errors import ErrorKind, GatewayError, shorten
-from gatewayd.ingest.records import File
+from gatewayd.ingest.records import BlobContent, File
 
 MAX_PICTURES: Final = 16
 """Maximum number of pictures of the gateway's files in one request; the newest are sent."""
@@ -25,8 +24,8 @@ _OWN: Final = re.compile(r"/api/v1/files/([\w-]{1,64})/content")
 class PictureSource(Protocol):
     """The files of the gateway: `ingest.files.FileService`."""
 
-    async def content(self, actor: Actor, file_id: str) -> tuple[File, Path]:
-        """Return a file that the actor may read, and the path of its bytes; raises not_found."""
+    async def content(self, actor: Actor, file_id: str) -> tuple[File, BlobContent]:
+        """Return a file that the actor may read, and its bytes; raises not_found."""
         ...
 
 
@@ -60,7 +59,7 @@ class StoredPictures:
         self, actor: Actor, reference: Mapping[str, Any], file_id: str, warnings: list[str]
     ) -> Mapping[str, Any]:
         try:
-            file, path = await self._files.content(actor, file_id)
+            file, content = await self._files.content(actor, file_id)
         except GatewayError as error:
             if error.kind is not ErrorKind.NOT_FOUND:
                 raise
@@ -73,9 +72,10 @@ class StoredPictures:
                 f" of at most {MAX_PICTURE_BYTES} bytes"
             )
             return reference
-        encoded = await asyncio.to_thread(_encoded, path)
+        data = b"".join([piece async for piece in content.read(0, content.size)])
+        encoded = await asyncio.to_thread(_encoded, data)
         return {**reference, "url": f"data:{file.content_type};base64,{encoded}"}
 
 
-def _encoded(path: Path) -> str:
-    return base64.b64encode(path.read_bytes()).decode()
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()

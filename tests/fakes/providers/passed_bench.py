@@ -135,7 +135,8 @@ class PassedBench:
 
     def restart(self) -> None:
         """Make the worker anew, as a daemon does that was killed."""
-        self.files = BatchFiles(self.rows, LocalBlobs(self.folder / "files"), lambda: self.now)  # type: ignore[arg-type]
+        self.blobs = LocalBlobs(self.folder / "files")
+        self.files = BatchFiles(self.rows, self.blobs, lambda: self.now)  # type: ignore[arg-type]
         lines = LineServices(self, self, self, self.render_error, asyncio.Semaphore(2), 2, lambda: self.now)
         choice = PassedChoice(self.catalog, self.filters, ReasoningKeeper(ReasoningMemory()))
         self.services = PassedServices(
@@ -214,7 +215,7 @@ class PassedBench:
 
     def results(self, file_id: str | None) -> dict[str, Any]:
         assert file_id is not None
-        lines = list(map(json.loads, self.files.path(file_id).read_text().splitlines()))
+        lines = list(map(json.loads, self.blobs.path(file_id).read_text().splitlines()))
         assert len({line["custom_id"] for line in lines}) == len(lines)
         return {line["custom_id"]: line for line in lines}
 

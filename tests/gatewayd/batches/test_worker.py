@@ -77,7 +77,8 @@ class Site:
     asked: int = 0
 
     def __post_init__(self) -> None:
-        self.files = BatchFiles(self.rows, LocalBlobs(self.folder / "files"), lambda: self.now)  # type: ignore[arg-type]
+        self.blobs = LocalBlobs(self.folder / "files")
+        self.files = BatchFiles(self.rows, self.blobs, lambda: self.now)  # type: ignore[arg-type]
         lines = LineServices(
             self, self, self, lambda *_: (500, {}), asyncio.Semaphore(2), 2, lambda: self.now
         )
@@ -124,7 +125,7 @@ class Site:
 
     def results(self, file_id: str | None) -> dict[str, Any]:
         assert file_id is not None
-        lines = map(json.loads, self.files.path(file_id).read_text().splitlines())
+        lines = map(json.loads, self.blobs.path(file_id).read_text().splitlines())
         return {line["custom_id"]: line for line in lines}
 
 
@@ -234,7 +235,7 @@ async def test_a_batch_of_a_deleted_user_leaves_nothing(site: Site) -> None:
 
 async def test_a_batch_of_another_daemon_is_left_to_it(site: Site) -> None:
     file_id = await site.add()
-    site.files.path(file_id).unlink()
+    site.blobs.path(file_id).unlink()
     await site.worker.start_waiting()
     assert site.tasks.list() == {}
     assert site.batches.rows["b"].status is BatchStatus.VALIDATING

@@ -87,7 +87,7 @@ async def test_who_comes_back_goes_on_where_it_was() -> None:
     await site.send(5, chat_id="c2")
     listener = site.hub.subscribe("ann", last_id=last)
     assert (listener.opened.resume_from, listener.opened.gap, listener.position) == (last, False, last)
-    assert site.hub.position() == last.replace("-2", "-5")
+    assert await site.hub.settled_position("ann") == last.replace("-2", "-5")
     frames = await listener.next()
     assert [one["n"] for one in payloads(frames)] == [3, 4, 5]
     await site.send(6)

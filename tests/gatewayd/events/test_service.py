@@ -387,7 +387,7 @@ async def test_no_event_passes_while_messages_are_still() -> None:
     site.hub.subscribe(TARGET.user_id)
     for text in ("so", "so far"):
         await site.events.emit(TARGET, {"type": "chat:completion", "data": {"content": text}})
-    before = site.hub.position()
+    before = await site.hub.settled_position(TARGET.user_id)
     async with site.events.still(TARGET.user_id, TARGET.chat_id, [TARGET.message_id, "other", "other"]) as (
         position,
         texts,

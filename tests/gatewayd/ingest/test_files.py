@@ -256,8 +256,10 @@ async def test_texts_that_are_refused(ingest: Ingest, text: str, kind: str) -> N
 
 async def test_content_needs_its_bytes(ingest: Ingest) -> None:
     file = await ingest.completed("a.txt", "text")
-    found, path = await ingest.files.content(OWNER, file.id)
-    assert (found.id, path.read_text()) == (file.id, "text")
+    found, content = await ingest.files.content(OWNER, file.id)
+    assert (found.id, [piece async for piece in content.read(1, 3)]) == (file.id, [b"ex"])
+    path = await ingest.files.local_copy(OWNER, file.id)
+    assert (content.path, path.read_text()) == (path, "text")
     path.unlink()
     assert await outcome(ingest.files.content(OWNER, file.id)) == "not_found"
 

@@ -95,7 +95,8 @@ class BatchFileRoutes:
     async def content(self, request: web.Request) -> web.StreamResponse:
         """Answer the bytes of a file."""
         file = await self._files.get(actor(request).user_id, file_id(request))
-        return file_reply(self._files.path(file.id), file.name, LINES_TYPE, attachment=True)
+        content = await self._files.content(file)
+        return file_reply(content, file.name, LINES_TYPE, attachment=True)
 
     @answers(OBJECT)
     async def remove(self, request: web.Request) -> web.StreamResponse:

@@ -119,7 +119,8 @@ class MessageBatchRoutes:
         if batch.output_file_id is None:
             raise not_found("results of batch", batch.id)
         file = await self._batches.files.get(batch.user_id, batch.output_file_id)
-        return file_reply(self._batches.files.path(file.id), file.name, RESULTS_TYPE, attachment=True)
+        content = await self._batches.files.content(file)
+        return file_reply(content, file.name, RESULTS_TYPE, attachment=True)
 
     async def _found(self, request: web.Request) -> Batch:
         return await self._batches.get(actor(request), request.match_info["id"], BatchDialect.ANTHROPIC)

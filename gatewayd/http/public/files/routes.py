@@ -193,8 +193,8 @@ class FileRoutes:
         those.
         """
         attachment = parse_flag(request.query, "attachment", default=False)
-        file, path = await self._files.content(actor(request), _id(request))
-        return file_reply(path, file.name, file.content_type, attachment=attachment)
+        file, content = await self._files.content(actor(request), _id(request))
+        return file_reply(content, file.name, file.content_type, attachment=attachment)
 
     @answers(documents.file)
     async def rename(self, request: web.Request) -> web.StreamResponse:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from gatewayd.http.connections.slow_readers import UnsentWatch, acknowledged_byt
 from gatewayd.http.responses.file_content import file_reply
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import Route, RouteAccess
+from gatewayd.ingest.records import BlobContent
 from tests.fakes.http.byte_server import on_both_loops
 from tests.fakes.http.public_app import listening
 
@@ -105,9 +106,15 @@ async def short(request: web.Request) -> web.StreamResponse:
     return web.Response(body=b"x" * 60_000)
 
 
+async def nothing(start: int, end: int) -> AsyncGenerator[bytes, None]:
+    yield b""
+
+
 def a_file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def download(request: web.Request) -> web.StreamResponse:
-        return file_reply(path, "a.txt", "text/plain")
+        found = path.stat()
+        content = BlobContent(found.st_size, found.st_mtime, path.name, nothing, path)
+        return file_reply(content, "a.txt", "text/plain")
 
     return download
 

@@ -1,6 +1,7 @@
 """Tests for gatewayd.http.responses.file_content."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from aiohttp import web
 
 from gatewayd.http.responses.file_content import disposition, file_reply, headers_of, safe_media_type
 from gatewayd.http.routes import Route, RouteAccess
+from gatewayd.ingest.records import BlobContent
 from tests.fakes.http.public_app import Client, serving
 
 DATA = bytes(range(200))
@@ -87,14 +89,25 @@ def test_names(name: str, expected: str) -> None:
     assert disposition("attachment", name) == expected
 
 
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
+async def read(path: Path, start: int, end: int) -> AsyncGenerator[bytes, None]:
+    data = path.read_bytes()
+    for at in range(start, end, 64):
+        yield data[at : min(at + 64, end)]
+
+
+@pytest.fixture(params=["file", "object"])
+async def client(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    is_file = request.param == "file"
     stored = tmp_path / "stored"
     stored.write_bytes(DATA)
     (tmp_path / "empty").write_bytes(b"")
 
     async def show(request: web.Request) -> web.StreamResponse:
-        return file_reply(tmp_path / request.match_info["name"], "ä.html", "text/html")
+        path = tmp_path / request.match_info["name"]
+        content = BlobContent(
+            path.stat().st_size, 1e9, path.name, partial(read, path), path if is_file else None
+        )
+        return file_reply(content, "ä.html", "text/html")
 
     async with serving([Route("GET", "/{name}", show, RouteAccess.PUBLIC, "-")]) as made:
         yield made

@@ -8,7 +8,8 @@ import pytest
 
 from gatewayd.accounts.records import Actor, Role
 from gatewayd.errors import ErrorKind, GatewayError, not_found
-from gatewayd.ingest.records import File
+from gatewayd.ingest.blobs import LocalBlobs
+from gatewayd.ingest.records import BlobContent, File
 from gatewayd.pipeline.runs.history import to_messages
 from gatewayd.pipeline.runs.pictures import MAX_PICTURE_BYTES, MAX_PICTURES, StoredPictures
 from tests.fakes.providers.models import make_actor
@@ -25,12 +26,14 @@ class Files:
         self.file = file
         path.write_bytes(b"abc")
 
-    async def content(self, actor: Actor, file_id: str) -> tuple[File, Path]:
+    async def content(self, actor: Actor, file_id: str) -> tuple[File, BlobContent]:
         if file_id == "gone":
             raise not_found("file", file_id)
         if file_id == "down":
             raise GatewayError(ErrorKind.UNAVAILABLE, "no database")
-        return self.file, self.path
+        found = await LocalBlobs(self.path.parent.parent).find(self.path.name)
+        assert found is not None
+        return self.file, found
 
 
 def asked(*ids: str, role: str = "user") -> dict[str, Any]:
@@ -40,7 +43,9 @@ def asked(*ids: str, role: str = "user") -> dict[str, Any]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Files:
-    return Files(tmp_path / "blob")
+    folder = tmp_path / "ob"
+    folder.mkdir()
+    return Files(folder / "blob")
 
 
 async def test_a_picture_of_a_file_is_sent_with_its_bytes(files: Files) -> None:

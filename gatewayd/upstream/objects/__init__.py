@@ -1,0 +1,1 @@
+"""Object stores, through the library obstore (extra `object-store`)."""
