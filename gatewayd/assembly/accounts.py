@@ -158,12 +158,11 @@ async def make_accounts(
     groups = Groups(stores.groups, commits, changes)
     keys = Keys(stores.keys, key_rules, changes)
     secrets = signing_secrets(settings)
-    secret = secrets.current
     session_stores = SessionStores(stores.sessions, stores.revocations, commits)
-    sessions = Sessions(secret, session_stores, changes, former=secrets.former)
+    sessions = Sessions(secrets.current, session_stores, changes, former=secrets.former)
     setup = Setup(users, groups, keys, runtime, commits)
     limits = sign_in_limits(settings)
-    guard = SignInGuard(DeviceCookies(secret), limits)
+    guard = SignInGuard(DeviceCookies(secrets.current), limits)
     external = ExternalAccounts(
         users,
         groups,

@@ -84,6 +84,15 @@ def make_batch_requests(
     return ResponseBatchRequests(requests, pipeline, native, conversion)
 
 
+@dataclass(frozen=True, slots=True)
+class BatchStorage:
+    """The bytes of the files of batches, their quotas, and whether other nodes may work on them."""
+
+    quotas: StorageLimiter
+    blobs: BlobStore
+    is_of_node: bool
+
+
 async def open_batches(
     settings: Settings,
     stores: AccountStores,
@@ -92,15 +101,12 @@ async def open_batches(
     room: RunLimiter,
     tasks: TaskRegistry,
     passing: PassingServices,
-    quotas: StorageLimiter,
-    blobs: BlobStore,
-    *,
-    is_node: bool = False,
+    storage: BatchStorage,
 ) -> BatchServices:
     """Return the services of batches; unless this is a node, files of a killed daemon without a row go."""
     folder = settings.data_dir / FOLDER
-    files = BatchFiles(TortoiseBatchFiles(), blobs, quotas=quotas)
-    if not is_node:
+    files = BatchFiles(TortoiseBatchFiles(), storage.blobs, quotas=storage.quotas)
+    if not storage.is_of_node:
         await files.start()
     accounts.changes.subscribe(partial(_on_change, files, tasks))
     rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, accounts.key_rules)

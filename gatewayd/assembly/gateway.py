@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.assembly.accounts import (
+    AccountServices,
     AccountStores,
     configured_permissions,
     configured_values,
@@ -16,15 +17,15 @@ from gatewayd.assembly.accounts import (
     make_stores,
     signing_keys,
 )
-from gatewayd.assembly.batches import PassingServices, make_batch_requests, open_batches
+from gatewayd.assembly.batches import BatchStorage, PassingServices, make_batch_requests, open_batches
 from gatewayd.assembly.cluster.changes import watch_changes
-from gatewayd.assembly.cluster.services import open_changes
+from gatewayd.assembly.cluster.services import ChangeServices, open_changes
 from gatewayd.assembly.consumption.limits import make_quotas, open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
-from gatewayd.assembly.events import open_live
+from gatewayd.assembly.events import LiveServices, open_live
 from gatewayd.assembly.identity import make_identity
 from gatewayd.assembly.media_routes import reranker_sources
-from gatewayd.assembly.metrics.metering import make_metering, price_rules
+from gatewayd.assembly.metrics.metering import MeteringServices, make_metering, price_rules
 from gatewayd.assembly.metrics.services import open_monitoring
 from gatewayd.assembly.plugin_host import make_gateway_host
 from gatewayd.assembly.plugins import ExtensionServices, PluginDependencies, make_extensions, open_extensions
@@ -55,6 +56,7 @@ from gatewayd.assembly.upkeep.nodes import (
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
+from gatewayd.ingest.storage_room import StorageLimiter
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.recorder import UsageRecorder
 from gatewayd.observe.health import HealthMonitor
@@ -64,7 +66,7 @@ from gatewayd.storage.engine import lock, migrate
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import location_of_node, parse, refuse_network_file_system
-from gatewayd.storage.engine.readers import open_ping, open_reader
+from gatewayd.storage.engine.readers import PoolReader, SqliteReader, open_ping, open_reader
 from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.transfer.renewal import renew_secrets
 from gatewayd.tasks import TaskRegistry
@@ -127,6 +129,43 @@ async def assemble(settings: Settings, stack: AsyncExitStack) -> Gateway:
     return Gateway(services, make_public(services, edge, streaming), make_control(services), streaming)
 
 
+@dataclass(frozen=True, slots=True)
+class BaseServices:
+    """The services that the others are made of."""
+
+    stores: AccountStores
+    reader: SqliteReader | PoolReader
+    change_log: ChangeServices
+    accounts: AccountServices
+    quotas: StorageLimiter
+    documents: DocumentServices
+    metering: MeteringServices
+    catalog: Catalog
+    live: LiveServices
+
+
+async def open_base(
+    settings: Settings,
+    database: Database,
+    cluster: ClusterServices,
+    tasks: TaskRegistry,
+    usage: UsageRecorder,
+    stack: AsyncExitStack,
+) -> BaseServices:
+    """Return the services of accounts, documents, models, events and metering."""
+    reader = await stack.enter_async_context(open_reader(database.location))
+    stores = make_stores(reader, signing_keys(settings))
+    # Before anything of the database is remembered.
+    change_log = await open_changes(settings, database)
+    accounts = await make_accounts(settings, stores, database, stack, change_log.freshness)
+    quotas = make_quotas(accounts, stores)
+    documents = await open_documents(settings, accounts, database, quotas, cluster, tasks, stack)
+    metering = make_metering(settings, usage, reader, tasks)
+    catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
+    live = await open_live(settings, accounts, tasks, stack, is_node=cluster.member is not None)
+    return BaseServices(stores, reader, change_log, accounts, quotas, documents, metering, catalog, live)
+
+
 async def open_services(
     settings: Settings,
     database: Database,
@@ -137,18 +176,10 @@ async def open_services(
     stack: AsyncExitStack,
 ) -> GatewayServices:
     """Return the services, with the plugins loaded and their models among the sources."""
+    base = await open_base(settings, database, cluster, tasks, usage, stack)
+    stores, accounts, quotas, documents = base.stores, base.accounts, base.quotas, base.documents
+    catalog, live = base.catalog, base.live
     node_id = "" if cluster.member is None else cluster.member.id
-    is_node = bool(node_id)
-    reader = await stack.enter_async_context(open_reader(database.location))
-    stores = make_stores(reader, signing_keys(settings))
-    # Before anything of the database is remembered.
-    change_log = await open_changes(settings, database)
-    accounts = await make_accounts(settings, stores, database, stack, change_log.freshness)
-    quotas = make_quotas(accounts, stores)
-    documents = await open_documents(settings, accounts, database, quotas, cluster, tasks, stack)
-    metering = make_metering(settings, usage, reader, tasks)
-    catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
-    live = await open_live(settings, accounts, tasks, stack, is_node=is_node)
     servers = make_servers(settings, tasks, stack, accounts.commits)
     identity = make_identity(settings, accounts, stores)
     parts = PluginDependencies(
@@ -157,31 +188,14 @@ async def open_services(
     extensions = make_extensions(parts)
     pipeline = make_pipeline(catalog, documents, extensions)
     room = make_room(settings, database)
+    runs = make_run_register(cluster, live.deferred, accounts.commits, tasks)
     answering = make_answer_services(
-        catalog,
-        pipeline,
-        live,
-        extensions,
-        tasks,
-        room,
-        documents.files,
-        settings,
-        make_run_register(cluster, live.deferred, accounts.commits, tasks),
+        catalog, pipeline, live, extensions, tasks, room, documents.files, settings, runs
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
-    batches = await open_batches(
-        settings,
-        stores,
-        accounts,
-        requests,
-        room,
-        tasks,
-        passing,
-        quotas,
-        documents.file_stores.batches,
-        is_node=is_node,
-    )
+    storage = BatchStorage(quotas, documents.file_stores.batches, bool(node_id))
+    batches = await open_batches(settings, stores, accounts, requests, room, tasks, passing, storage)
     audit = await open_audit(settings, database, tasks)
     services = GatewayServices(
         settings=settings,
@@ -189,13 +203,13 @@ async def open_services(
         database=database,
         cluster=cluster,
         database_check=DatabaseCheck(database),
-        change_log=change_log,
+        change_log=base.change_log,
         audit=audit,
         health=await open_health(database, cluster, tasks, stack),
         sources=sources,
         accounts=accounts,
         identity=identity,
-        provisioning=make_provisioning(settings, accounts, reader, stores.identities),
+        provisioning=make_provisioning(settings, accounts, base.reader, stores.identities),
         catalog=catalog,
         providers=make_providers(settings, lambda: services.settings, accounts.fresh),
         pipeline=pipeline,
@@ -206,7 +220,7 @@ async def open_services(
         answering=answering,
         batches=batches,
         room=room,
-        metering=metering,
+        metering=base.metering,
         resumption=await open_resumption(
             settings, signing_keys(settings), tasks, room, accounts.changes, node_id
         ),

@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import tarfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
@@ -35,8 +36,12 @@ class FileTexts(Protocol):
 class FileBytes(Protocol):
     """The bytes of files."""
 
-    def path(self, file_id: str) -> Path:
-        """Return the path of the bytes of a file."""
+    async def missing(self, keys: Iterable[str]) -> Sequence[str]:
+        """Return the keys without bytes."""
+        ...
+
+    def local(self, key: str) -> AbstractAsyncContextManager[Path]:
+        """Lend a path of the bytes of a key on this machine for the length of the block."""
         ...
 
 
@@ -103,15 +108,25 @@ class PersonExport:
             if file is None:
                 continue
             folder = f"files/{_safe(file_id)}"
-            async for piece in tar.file(f"{folder}/{_safe(file.name)}", parts.blobs.path(file_id)):
-                yield piece
+            name, key = f"{folder}/{_safe(file.name)}", file.blob_key
+            if await parts.blobs.missing([key]):
+                tar.note_missing(name)
+            else:
+                async with parts.blobs.local(key) as path:
+                    async for piece in tar.file(name, path):
+                        yield piece
             text = await parts.texts.find_text(file_id)
             if text is not None:
                 for piece in tar.member(f"{folder}.text.txt", [text.encode()]):
                     yield piece
         async for file_id in parts.records.ids("batch_files", user.id):
-            async for piece in tar.file(f"batch-files/{_safe(file_id)}", parts.batches.path(file_id)):
-                yield piece
+            name = f"batch-files/{_safe(file_id)}"
+            if not await parts.batches.has_bytes(file_id):
+                tar.note_missing(name)
+                continue
+            async with parts.batches.local(file_id) as path:
+                async for piece in tar.file(name, path):
+                    yield piece
 
 
 class _TarWriter:
@@ -133,7 +148,7 @@ class _TarWriter:
         try:
             handle = await asyncio.to_thread(path.open, "rb")
         except FileNotFoundError:
-            self.members.append({"path": name, "size": None, "sha256": None})
+            self.note_missing(name)
             return
         with handle:
             size, content = await asyncio.to_thread(_size_of, handle), hashlib.sha256()
@@ -148,6 +163,10 @@ class _TarWriter:
                 yield piece
             self._note(name, size, content.hexdigest())
             yield _padding(size)
+
+    def note_missing(self, name: str) -> None:
+        """Note a file whose bytes are gone: a member without a size."""
+        self.members.append({"path": name, "size": None, "sha256": None})
 
     def _note(self, name: str, size: int, digest: str) -> None:
         if name != MANIFEST:

@@ -69,7 +69,7 @@ class ModelTable(StateTable):
 
     async def write(self, change: ObjectChange, scope: StateScope) -> None:
         """Store or remove a record."""
-        async with self._catalog.changing:
+        async with self._catalog.changing():
             if change.action is StateAction.DELETE:
                 await self._catalog.remove_record(change.name)
                 return
