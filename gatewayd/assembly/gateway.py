@@ -56,7 +56,7 @@ from gatewayd.assembly.upkeep.nodes import (
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
-from gatewayd.ingest.storage_room import StorageLimiter
+from gatewayd.limits.storage_quotas import StorageQuotas
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.recorder import UsageRecorder
 from gatewayd.observe.health import HealthMonitor
@@ -137,7 +137,7 @@ class BaseServices:
     reader: SqliteReader | PoolReader
     change_log: ChangeServices
     accounts: AccountServices
-    quotas: StorageLimiter
+    quotas: StorageQuotas
     documents: DocumentServices
     metering: MeteringServices
     catalog: Catalog

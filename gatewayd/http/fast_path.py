@@ -4,7 +4,6 @@ It uses the functions of the edge and of the services that need no wait. Whateve
 is left to the handler of the row, before anything is sent or with what has come: every refusal has one home.
 """
 
-import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -16,10 +15,9 @@ from gatewayd.http.connections.fast_path import FastConnection
 from gatewayd.http.context import REPLY_HEADERS
 from gatewayd.http.middleware import PublicEdge
 from gatewayd.http.observation import CLIENT_CLOSED_STATUS, Observed, ObservedRow, RequestObservation
+from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.routes import ANTHROPIC_VERSION, BegunAnswer, Handler, Route, RouteAccess
 from gatewayd.measurement.request_notes import CURRENT_NOTES
-
-log = logging.getLogger(__name__)
 
 DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTHROPIC_VERSION)
 """Headers of requests that the handlers answer."""
@@ -117,18 +115,19 @@ class Exchange:
             return
         notes = self.observed.notes
         token = None if notes is None else CURRENT_NOTES.set(notes)
+        reply: JsonReply | None = None
         try:
             reply = answer.take()
-        except Exception:
-            # The handler of the row meets the same failure, and reports it.
-            log.debug("answer left to its handler", exc_info=True)
-            reply = None
         finally:
             if token is not None:
                 CURRENT_NOTES.reset(token)
-        if reply is None:
-            self._hand_over(answer)
-            return
+            if reply is None:
+                # After an error too: the handler meets it again, and answers.
+                self._hand_over(answer)
+        if reply is not None:
+            self._send(reply)
+
+    def _send(self, reply: JsonReply) -> None:
         self.answer = None
         headers = self.request[REPLY_HEADERS]
         headers[PROCESS_TIME] = f"{self.observed.age:.6f}"

@@ -278,7 +278,8 @@ class ProviderResponse:
         self._is_awaited = False
         if self.carrier is not None:
             self.carrier.arm(self._end)
-        callback()
+        # Not at once: the connection is released first, and an error of the reader is not its own.
+        self._loop.call_soon(callback)
 
     def overdue(self, now: float) -> str:
         """Return the sentence for a missed deadline."""
