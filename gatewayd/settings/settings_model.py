@@ -11,7 +11,6 @@ from pydantic import ByteSize, PrivateAttr, SecretStr
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gatewayd.settings import types
-from gatewayd.settings.cluster import ClusterFields
 from gatewayd.settings.connections import ConnectionFields
 from gatewayd.settings.directory import DirectoryFields
 from gatewayd.settings.fields import (
@@ -34,6 +33,7 @@ from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, Settin
 from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthFields
+from gatewayd.settings.operations.cluster import ClusterFields
 from gatewayd.settings.operations.metrics import MetricsFields
 from gatewayd.settings.operations.retention import RetentionFields
 from gatewayd.settings.page import PageFields
