@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from gatewayd.assembly.accounts import AccountServices
-from gatewayd.assembly.live_bus import open_bus
+from gatewayd.assembly.upkeep.live_bus import open_bus
 from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.folder_paths import FolderPaths

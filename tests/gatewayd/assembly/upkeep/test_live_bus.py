@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.events import event_limits
-from gatewayd.assembly.live_bus import open_bus
+from gatewayd.assembly.upkeep.live_bus import open_bus
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.interfaces import Bus
