@@ -31,6 +31,7 @@ IMPORTS_BY_TEXT = {
     "gatewayd/__main__.py": "a library that is missing is reported in a sentence",
     "gatewayd/assembly/indexes.py": "numpy is loaded when documents are on, in a thread",
     "gatewayd/assembly/sign_in.py": "the library of LDAP is an extra",
+    "gatewayd/bus/redis_client.py": "the library of Redis is an extra",
     "gatewayd/assembly/metrics/services.py": "the SDK of OpenTelemetry is an extra",
     "gatewayd/extract/readers.py": "a worker loads the reader of the format that it is given, and no other",
     "gatewayd/extras.py": "an extra may be absent",

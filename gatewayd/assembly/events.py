@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from gatewayd.assembly.accounts import AccountServices
-from gatewayd.assembly.live_bus import open_bus
+from gatewayd.assembly.upkeep.live_bus import open_bus
 from gatewayd.chats.branches import ChatBranches
 from gatewayd.chats.edits import EditedChats, EditedMessages
 from gatewayd.chats.folder_paths import FolderPaths
@@ -20,9 +20,9 @@ from gatewayd.chats.transfer import ChatTransfer
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.events.calls import EventCalls
 from gatewayd.events.hub import Hub
+from gatewayd.events.interfaces import TicketDesk
 from gatewayd.events.rooms import EventLimits
 from gatewayd.events.service import EventService
-from gatewayd.events.tickets import Tickets
 from gatewayd.settings import Settings
 from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.folders import TortoiseFolders
@@ -49,7 +49,7 @@ class LiveServices:
     stores: ChatStores
     hub: Hub
     calls: EventCalls
-    tickets: Tickets
+    tickets: TicketDesk
     events: EventService
     chats: ChatServices
     answers: RunMessageWriter
@@ -68,7 +68,8 @@ async def open_live(
     rows, deferred = TortoiseMessages(), DeferredWrites(tasks)
     stores = ChatStores(TortoiseChats(), EditedMessages(rows, deferred), TortoiseMessageEvents(), rows)
     limits = event_limits(settings)
-    hub = Hub(await open_bus(settings, limits, tasks, stack), limits)
+    bus, tickets = await open_bus(settings, limits, tasks, stack)
+    hub = Hub(bus, limits)
     stack.callback(hub.close)
     calls = EventCalls(hub, timeout=settings.websocket_event_caller_timeout)
     answers = RunMessageWriter(rows, stores.chats, accounts.commits)
@@ -82,7 +83,7 @@ async def open_live(
         stores=stores,
         hub=hub,
         calls=calls,
-        tickets=Tickets(),
+        tickets=tickets,
         events=EventService(stores.effects, hub, calls, deferred),
         chats=make_chats(settings, accounts, stores, deferred, tasks),
         answers=answers,

@@ -54,17 +54,20 @@ class RedisClient:
         before = self._closed_until
         if before:
             self._closed_until = self._clock() + PAUSE_SECONDS
+        is_told = False
         try:
             reply = await command(self._commands)
+            is_told = True
         except self._library.ResponseError as error:
-            self._closed_until = 0.0
+            self._closed_until, is_told = 0.0, True
             raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot use Redis: {reason_of(error)}") from error
         except self._errors as error:
-            self._closed_until = self._clock() + PAUSE_SECONDS
+            self._closed_until, is_told = self._clock() + PAUSE_SECONDS, True
             raise GatewayError(ErrorKind.UNAVAILABLE, f"cannot reach Redis: {reason_of(error)}") from error
-        except BaseException:
-            self._closed_until = before
-            raise
+        finally:
+            # A cancelled command tells nothing.
+            if not is_told:
+                self._closed_until = before
         self._closed_until = 0.0
         _check_cancelled()
         return reply

@@ -77,3 +77,15 @@ class Bus(Protocol):
     async def settle(self) -> None:
         """Wait until what was published here before is delivered here, or for a second."""
         ...
+
+
+class TicketDesk(Protocol):
+    """Tickets for clients that cannot send a header; each is valid once, for 30 s, on every node."""
+
+    async def issue(self, credential: str) -> str:
+        """Return a new ticket for a credential."""
+        ...
+
+    async def redeem(self, ticket: str) -> str | None:
+        """Consume a ticket and return its credential; None for an invalid or expired ticket."""
+        ...

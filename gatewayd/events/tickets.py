@@ -20,7 +20,7 @@ class Tickets:
         self._clock = clock
         self._kept: dict[str, tuple[str, float]] = {}
 
-    def issue(self, credential: str) -> str:
+    async def issue(self, credential: str) -> str:
         """Return a new ticket for a credential; drop the oldest ticket if there are 10,000."""
         self._prune()
         if len(self._kept) >= MAX_TICKETS:
@@ -30,7 +30,7 @@ class Tickets:
         self._kept[ids.digest(ticket)] = (credential, self._clock() + LIFE_SECONDS)
         return ticket
 
-    def redeem(self, ticket: str) -> str | None:
+    async def redeem(self, ticket: str) -> str | None:
         """Consume a ticket and return its credential; None for an invalid or expired ticket."""
         credential, ends = self._kept.pop(ids.digest(ticket), ("", 0.0))
         return credential if ends > self._clock() else None

@@ -100,7 +100,7 @@ class RequestAuthenticator(Protocol):
 class TicketStore(Protocol):
     """Redeems tickets of the event stream."""
 
-    def redeem(self, ticket: str) -> str | None:
+    async def redeem(self, ticket: str) -> str | None:
         """Use up a ticket and return its credential; None for an invalid ticket."""
         ...
 
@@ -220,7 +220,7 @@ class PublicEdge:
         return await guard(_after_rows(request, reply), RouteDialect.SCIM, request, "-")
 
     async def _identify(self, route: Route, request: web.Request) -> Actor | None:
-        credential = self._ticket_credential(request) if route.tickets else None
+        credential = await self._ticket_credential(request) if route.tickets else None
         credential = credential or self._credential(request)
         if credential is None:
             if route.access is RouteAccess.OPTIONAL:
@@ -247,12 +247,12 @@ class PublicEdge:
         request[CREDENTIAL] = credential
         return actor
 
-    def _ticket_credential(self, request: web.Request) -> str | None:
+    async def _ticket_credential(self, request: web.Request) -> str | None:
         """Return the credential of the ticket in the query, None without a ticket."""
         ticket = request.query.get("ticket")
         if ticket is None or self._tickets is None:
             return None
-        credential = self._tickets.redeem(ticket)
+        credential = await self._tickets.redeem(ticket)
         if credential is None:
             raise GatewayError(
                 ErrorKind.UNAUTHENTICATED,

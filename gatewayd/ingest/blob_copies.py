@@ -62,19 +62,20 @@ class BlobCopies:
             return path
 
     async def _write(self, path: Path, pieces: AsyncGenerator[bytes, None], digest: str) -> None:
+        is_complete = False
         try:
             async with aclosing(pieces):
                 found = await _write(path, pieces)
             if digest and found != digest:
                 message = "cannot read the bytes of the file: they are not those that were stored"
                 raise GatewayError(ErrorKind.UNAVAILABLE, message)
+            is_complete = True
         except OSError as error:
-            await asyncio.to_thread(_discard, path)
             message = f"cannot copy the bytes of the file: {system_reason(error)}"
             raise GatewayError(ErrorKind.UNAVAILABLE, message) from error
-        except BaseException:
-            await asyncio.to_thread(_discard, path)
-            raise
+        finally:
+            if not is_complete:
+                await asyncio.to_thread(_discard, path)
 
 
 def _discard(path: Path) -> None:

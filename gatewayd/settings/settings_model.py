@@ -28,12 +28,12 @@ from gatewayd.settings.fields import (
     restart,
     setting,
 )
-from gatewayd.settings.file_store import FileStoreFields
 from gatewayd.settings.layers import BUILT_IN, LayerSource, SettingLayer, SettingOrigin
 from gatewayd.settings.listeners import ListenerFields
 from gatewayd.settings.model_prices import ModelPriceTable
 from gatewayd.settings.oauth import OAuthFields
 from gatewayd.settings.operations.cluster import ClusterFields
+from gatewayd.settings.operations.file_store import FileStoreFields
 from gatewayd.settings.operations.metrics import MetricsFields
 from gatewayd.settings.operations.retention import RetentionFields
 from gatewayd.settings.page import PageFields

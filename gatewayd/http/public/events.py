@@ -16,10 +16,11 @@ from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
 from gatewayd.events.calls import EventCalls, payload_of
 from gatewayd.events.event_types import external_names
 from gatewayd.events.hub import Hub
+from gatewayd.events.interfaces import TicketDesk
 from gatewayd.events.records import EventCall, EventTarget
 from gatewayd.events.rooms import Subscription
 from gatewayd.events.service import EventService
-from gatewayd.events.tickets import LIFE_SECONDS, Tickets
+from gatewayd.events.tickets import LIFE_SECONDS
 from gatewayd.http.body import json_reply, read_model, read_object
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, credential, request_id
@@ -67,7 +68,7 @@ class EventServices:
     events: EventService
     hub: Hub
     calls: EventCalls
-    tickets: Tickets
+    tickets: TicketDesk
     chats: ChatOwnership
 
 
@@ -137,7 +138,7 @@ class EventRoutes:
     @answers(chats.ticket)
     async def ticket(self, request: web.Request) -> web.StreamResponse:
         """Answer `{"ticket", "expires_in"}`: `GET /api/v1/events?ticket=` accepts it once, within 30 s."""
-        ticket = self._tickets.issue(credential(request))
+        ticket = await self._tickets.issue(credential(request))
         return json_reply({"ticket": ticket, "expires_in": LIFE_SECONDS}, headers=NO_STORE)
 
     @answers(chats.calls)

@@ -51,6 +51,6 @@ class ClusterFields(BaseSettings):
     redis_url: RedisUrl = setting(
         restart(CLUSTER),
         SecretStr(""),
-        "Redis that carries what is live between nodes: events; they stay in the memory of this daemon when"
-        " empty.",
+        "Redis that carries what is live between nodes, events and tickets of event streams; they stay in"
+        " the memory of this daemon when empty.",
     )

@@ -134,17 +134,19 @@ class Bucket:
             max_concurrency=PARTS_AT_ONCE,
         )
         putting.add_done_callback(lambda _: feed.close())
+        is_sent = False
         try:
             async for piece in pieces:
                 await feed.offer(piece)
                 if putting.done():
                     break
             feed.end()
-        except BaseException:
+            is_sent = True
+        finally:
             # The library gives the parts back when the pieces fail, and leaves them when it is cancelled.
-            feed.fail(_AbortedError())
-            await asyncio.shield(_ended(putting))
-            raise
+            if not is_sent:
+                feed.fail(_AbortedError())
+                await asyncio.shield(_ended(putting))
         with self._failures(key):
             await putting
 

@@ -7,40 +7,40 @@ from gatewayd.events.tickets import LIFE_SECONDS, Tickets
 from tests.fakes.storage.events import Clock
 
 
-def test_a_ticket_is_good_once() -> None:
+async def test_a_ticket_is_good_once() -> None:
     tickets = Tickets()
-    first, second = tickets.issue("key"), tickets.issue("other")
+    first, second = await tickets.issue("key"), await tickets.issue("other")
     assert first != second
-    assert tickets.redeem(first) == "key"
-    assert tickets.redeem(first) is None
-    assert tickets.redeem(second) == "other"
+    assert await tickets.redeem(first) == "key"
+    assert await tickets.redeem(first) is None
+    assert await tickets.redeem(second) == "other"
 
 
 @pytest.mark.parametrize("ticket", ["", "x", "\ud800"])
-def test_a_ticket_of_nobody_opens_nothing(ticket: str) -> None:
+async def test_a_ticket_of_nobody_opens_nothing(ticket: str) -> None:
     tickets = Tickets()
-    tickets.issue("key")
-    assert tickets.redeem(ticket) is None
+    await tickets.issue("key")
+    assert await tickets.redeem(ticket) is None
 
 
-def test_a_ticket_ends() -> None:
+async def test_a_ticket_ends() -> None:
     clock = Clock()
     tickets = Tickets(clock=clock)
-    first, second = tickets.issue("key"), tickets.issue("key")
+    first, second = await tickets.issue("key"), await tickets.issue("key")
     clock.now += LIFE_SECONDS - 1
-    assert tickets.redeem(first) == "key"
+    assert await tickets.redeem(first) == "key"
     clock.now += 1
-    assert tickets.redeem(second) is None
+    assert await tickets.redeem(second) is None
 
 
-def test_tickets_are_bounded_and_old_ones_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tickets_are_bounded_and_old_ones_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TICKETS", 2)
     clock = Clock()
     tickets = Tickets(clock=clock)
-    first, second, third = [tickets.issue(name) for name in ("a", "b", "c")]
-    assert [tickets.redeem(one) for one in (first, second, third)] == [None, "b", "c"]
-    old = tickets.issue("d")
+    first, second, third = [await tickets.issue(name) for name in ("a", "b", "c")]
+    assert [await tickets.redeem(one) for one in (first, second, third)] == [None, "b", "c"]
+    old = await tickets.issue("d")
     clock.now += LIFE_SECONDS
-    tickets.issue("e")
+    await tickets.issue("e")
     clock.now -= LIFE_SECONDS
-    assert tickets.redeem(old) is None
+    assert await tickets.redeem(old) is None

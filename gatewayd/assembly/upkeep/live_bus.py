@@ -1,4 +1,4 @@
-"""The bus of events: in memory, or over Redis between the nodes of a cluster."""
+"""The bus of events and the tickets of their streams: in memory, or over Redis between nodes."""
 
 import logging
 from contextlib import AsyncExitStack
@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.bus.redis import RedisBus
 from gatewayd.bus.redis_client import RedisClient
+from gatewayd.bus.redis_tickets import RedisTickets
 from gatewayd.errors import GatewayError
-from gatewayd.events.interfaces import Bus
+from gatewayd.events.interfaces import Bus, TicketDesk
 from gatewayd.events.rooms import EventLimits
+from gatewayd.events.tickets import Tickets
 from gatewayd.settings import Settings
 from gatewayd.tasks import TaskRegistry
 
@@ -17,14 +19,14 @@ log = logging.getLogger(__name__)
 
 async def open_bus(
     settings: Settings, limits: EventLimits, tasks: TaskRegistry, stack: AsyncExitStack
-) -> Bus:
-    """Return the bus; a Redis that cannot be reached now is tried again until it can.
+) -> tuple[Bus, TicketDesk]:
+    """Return the bus and the tickets of event streams; a Redis that cannot be reached is tried again.
 
     Raises not_configured for an address that cannot be used, or without the library.
     """
     url = settings.redis_url.get_secret_value()
     if not url:
-        return MemoryBus()
+        return MemoryBus(), Tickets()
     client = RedisClient(url)
     stack.push_async_callback(client.close)
     bus = RedisBus(client, limits)
@@ -34,4 +36,4 @@ async def open_bus(
         log.warning("events reach only the clients of this node: %s", error.message)
     tasks.spawn("sending of events to other nodes", bus.send())
     tasks.spawn("reading of events of other nodes", bus.read())
-    return bus
+    return bus, RedisTickets(client)

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.events import event_limits
-from gatewayd.assembly.live_bus import open_bus
+from gatewayd.assembly.upkeep.live_bus import open_bus
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.interfaces import Bus
 from gatewayd.events.records import EventFrame
+from gatewayd.events.tickets import Tickets
 from gatewayd.settings import ConfigurationError, Settings, load
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.daemons.redis_server import redis_server
@@ -24,8 +25,9 @@ def settings_for(state: Path, **values: str) -> Settings:
 async def test_events_stay_in_memory_by_default(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     async with AsyncExitStack() as stack:
-        bus = await open_bus(settings, event_limits(settings), TaskRegistry(), stack)
+        bus, tickets = await open_bus(settings, event_limits(settings), TaskRegistry(), stack)
     assert isinstance(bus, MemoryBus)
+    assert isinstance(tickets, Tickets)
 
 
 async def test_two_nodes_share_a_redis_also_one_that_comes_later(
@@ -37,7 +39,7 @@ async def test_two_nodes_share_a_redis_also_one_that_comes_later(
         tasks, heard = TaskRegistry(), asyncio.Event()
         async with AsyncExitStack() as stack:
             nodes: list[Bus] = [
-                await open_bus(settings, event_limits(settings), tasks, stack) for _ in range(2)
+                (await open_bus(settings, event_limits(settings), tasks, stack))[0] for _ in range(2)
             ]
             assert "events reach only the clients of this node" in caplog.text
             stack.push_async_callback(tasks.close)
