@@ -65,7 +65,8 @@ class Step:
         names["image"] = str(daemon.state / "image")
         names["backups"] = str(daemon.state / "backups")
         names["webui"], names["uploads"] = foreign(daemon.state)
-        names["here"], names["idle"] = configured(daemon.state), idle_gateway(daemon)
+        noun = self.line.partition(" ")[0]
+        names["here"], names["idle"] = configured(daemon.state), idle_gateway(daemon, noun)
         return self.line.format(**names, **found, **made, token=token_file(daemon)).split()
 
 
@@ -88,8 +89,9 @@ def foreign(state: Path) -> tuple[str, str]:
     return str(path), str(make_uploads(path.parent / "uploads"))
 
 
-def idle_gateway(daemon: Daemon) -> str:
-    state = daemon.state / "idle"
+def idle_gateway(daemon: Daemon, noun: str) -> str:
+    """Return the configuration of a stopped gateway, which the commands of one noun change."""
+    state = daemon.state / f"idle-{noun}"
     if not state.exists():
         state.mkdir()
         copy = migrated_copy(state)
