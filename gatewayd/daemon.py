@@ -128,7 +128,7 @@ class Daemon:
         self._notifier.status("opening the database")
         gateway = await assemble(self._settings, stack)
         if gateway.services.change_log.reader is not None:
-            gateway.services.change_log.reader.on_newer_schema = self._on_stop
+            gateway.services.change_log.reader.on_contraction = self._on_stop
         servers = await self._serve(gateway, stack)
         gateway.services.health.ready = True
         self._start_chores(gateway)

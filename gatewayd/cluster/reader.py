@@ -47,12 +47,12 @@ class ChangeReader:
         self,
         changes: ChangeLog,
         caches: InvalidationMap,
-        known_schema: str,
+        last_migration: str,
         clock: Callable[[], float] = boottime,
     ) -> None:
         self._log = changes
         self._caches = caches
-        self._known_schema = known_schema
+        self._last_migration = last_migration
         self._clock = clock
         self._identity = ""
         self._version = 0
@@ -67,8 +67,8 @@ class ChangeReader:
         self.clears = 0
         """Number of times that every cache was emptied since the start."""
 
-        self.on_newer_schema: Callable[[], None] = lambda: None
-        """Called once when the database has a schema that this version does not know."""
+        self.on_contraction: Callable[[], None] = lambda: None
+        """Called once when a migration that this version does not know took away what it needs."""
 
     @property
     def version(self) -> int:
@@ -178,7 +178,7 @@ class ChangeReader:
                 self._caches.apply(new)
             else:
                 self._clear(reading, "rows are missing")
-        self._check_schema(reading.schema)
+        self._check_contraction(reading.contraction)
 
     def _clear(self, reading: LogReading, reason: str) -> None:
         log.warning(
@@ -192,11 +192,11 @@ class ChangeReader:
         self._identity, self._version = reading.identity, reading.version
         self._caches.clear()
 
-    def _check_schema(self, schema: str) -> None:
-        if schema > self._known_schema and not self._is_drained:
+    def _check_contraction(self, contraction: str) -> None:
+        if contraction > self._last_migration and not self._is_drained:
             self._is_drained = True
-            log.error("the database was migrated by a newer version, this node stops: %s", schema)
-            self.on_newer_schema()
+            log.error("a newer version took away what this one needs, this node stops: %s", contraction)
+            self.on_contraction()
 
 
 def _settle(waiting: list[asyncio.Future[GatewayError | None]], failure: GatewayError | None) -> None:

@@ -8,6 +8,7 @@ import orjson
 from tortoise.connection import get_connection
 
 from gatewayd.cluster.records import Change, LogReading
+from gatewayd.nodes.member import CONTRACTING
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 
@@ -28,7 +29,8 @@ SELECT v,
     (SELECT system_identifier FROM pg_control_system())
         || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
         || '/' || (SELECT oid FROM pg_database WHERE datname = current_database()) AS identity,
-    (SELECT max(name) FROM tortoise_migrations WHERE app = 'gatewayd') AS schema,
+    (SELECT max(name) FROM tortoise_migrations
+        WHERE app = 'gatewayd' AND right(name, {len(CONTRACTING)}) = '{CONTRACTING}') AS contraction,
     (SELECT coalesce(json_agg(json_build_array(version, kind, subject) ORDER BY version), '[]')::text
         FROM (SELECT version, kind, subject FROM cluster_changes WHERE version > $1 AND version <= v
             ORDER BY version LIMIT {MAX_CHANGES}) AS rows) AS changes
@@ -94,4 +96,4 @@ class PostgresChangeLog:
 def reading_of(row: Mapping[str, Any]) -> LogReading:
     """Return a reading from its row."""
     changes = [Change(*each) for each in orjson.loads(row["changes"])]
-    return LogReading(row["identity"], row["v"], row["schema"] or "", changes)
+    return LogReading(row["identity"], row["v"], row["contraction"] or "", changes)

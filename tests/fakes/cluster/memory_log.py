@@ -14,7 +14,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self.identity = "1/00000001/1"
         self.version = 0
-        self.schema = "0021_cluster_changes"
+        self.contraction = ""
         self.changes: list[Change] = []
         self.reads = 0
         self.links = 0
@@ -38,7 +38,7 @@ class MemoryLog:
         if self.is_broken:
             raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read the change log: it is broken")
         found = [change for change in self.changes if change.version > after]
-        reading = LogReading(self.identity, self.version, self.schema, found)
+        reading = LogReading(self.identity, self.version, self.contraction, found)
         await self.answers.wait()
         return reading
 

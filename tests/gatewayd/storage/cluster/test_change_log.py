@@ -67,14 +67,26 @@ async def logged(database: Database, connection: Any, *statements: str) -> list[
     return kinds(after)
 
 
-async def test_a_fresh_log_is_empty_and_names_the_database_and_its_schema(database: Database) -> None:
+async def test_a_fresh_log_is_empty_and_names_the_database(database: Database) -> None:
     reading = await PostgresChangeLog(database).read(0)
     assert (reading.version, list(reading.changes)) == (0, [])
     system, timeline, number = reading.identity.split("/")
     assert int(system)
     assert timeline == "00000001"
     assert int(number)
-    assert reading.schema >= "0021_cluster_changes"
+    assert reading.contraction == ""
+
+
+async def test_only_a_migration_that_contracts_is_told(database: Database, connection: Any) -> None:
+    insert = "INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('gatewayd', $1, now())"
+    for name, told in (
+        ("0098_wider", ""),
+        ("0098_xcontract", ""),
+        ("0099_narrower_contract", "0099_narrower_contract"),
+        ("0100_wider", "0099_narrower_contract"),
+    ):
+        await connection.execute(insert, name)
+        assert (await PostgresChangeLog(database).read(0)).contraction == told
 
 
 @pytest.mark.parametrize(
