@@ -19,7 +19,7 @@ from gatewayd.batches.records import BatchDialect
 from gatewayd.batches.requests import BatchRequests
 from gatewayd.batches.run import LineServices
 from gatewayd.batches.service import Batches
-from gatewayd.batches.worker import BatchWorker
+from gatewayd.batches.worker import NODE_POLL_SECONDS, POLL_SECONDS, BatchWorker
 from gatewayd.catalog.service import Catalog
 from gatewayd.errors import GatewayError
 from gatewayd.http.control.accounts.grantees import GranteeFinder
@@ -121,7 +121,8 @@ async def open_batches(
     choice = PassedChoice(passing.catalog, passing.filters, passing.reasoning)
     services = PassedServices(choice, rows, actors)
     passed = PassedBatches(services, passing.catalog, render_failure, folder / "passed")
-    worker = BatchWorker(rows, files, lines, tasks, folder / "progress", passed=passed)
+    poll = NODE_POLL_SECONDS if storage.is_of_node else POLL_SECONDS
+    worker = BatchWorker(rows, files, lines, tasks, folder / "progress", passed=passed, poll=poll)
     return BatchServices(Batches(rows, files, worker, actors, passed=passed), worker)
 
 

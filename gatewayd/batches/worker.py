@@ -37,6 +37,9 @@ MAX_CRASHES: Final = 3
 """Number of unexpected failures after which a batch is given up."""
 
 POLL_SECONDS: Final = 30.0
+NODE_POLL_SECONDS: Final = 2.0
+"""Interval at which a node looks for the batches that other nodes accepted or cancelled."""
+
 PROGRESS_SECONDS: Final = 1.0
 PAUSE_SECONDS: Final = 10.0
 LOST_SECONDS: Final = 3600
@@ -46,7 +49,10 @@ WRITE_BYTES: Final = 1 << 20
 
 
 class BatchWorker:
-    """Runs the batches of this daemon. `folder` holds the answers of unfinished batches."""
+    """Runs the batches of this daemon. `folder` holds the answers of unfinished batches.
+
+    It looks for new and cancelled ones when it is woken, and every `poll` seconds.
+    """
 
     def __init__(
         self,
@@ -57,7 +63,9 @@ class BatchWorker:
         folder: Path,
         clock: ids.Clock = ids.now,
         passed: PassedBatches | None = None,
+        poll: float = POLL_SECONDS,
     ) -> None:
+        self._poll = poll
         self._batches = batches
         self._files = files
         self._services = services
@@ -107,7 +115,7 @@ class BatchWorker:
             except GatewayError as error:
                 log.warning("cannot look for batches: %s", error.full_message)
             try:
-                async with asyncio.timeout(POLL_SECONDS):
+                async with asyncio.timeout(self._poll):
                     await self._wake.wait()
             except TimeoutError:
                 continue
@@ -128,8 +136,16 @@ class BatchWorker:
         return max(0, len(await self._batches.unfinished()) - len(self._runs)), len(self._runs)
 
     async def start_waiting(self) -> None:
-        """Start the batches that wait: first those of users with the fewest running ones."""
-        waiting = [each for each in await self._batches.unfinished() if each.id not in self._runs]
+        """Start the batches that wait: first those of users with the fewest running ones.
+
+        Runs of batches that were cancelled, also by another node, are stopped.
+        """
+        unfinished = await self._batches.unfinished()
+        for each in unfinished:
+            run = self._runs.get(each.id)
+            if run is not None and each.cancelled_at is not None:
+                run.stop()
+        waiting = [each for each in unfinished if each.id not in self._runs]
         while waiting and self._own_runs() < MAX_RUNNING_BATCHES and len(self._runs) < MAX_BATCHES:
             running = Counter(self._owners.values())
             batch = min(waiting, key=lambda each: (running[each.user_id], each.created_at, each.id))

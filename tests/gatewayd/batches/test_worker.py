@@ -297,3 +297,51 @@ async def test_answers_of_batches_that_are_gone_are_deleted_at_the_start(site: S
     await site.add()
     await site.worker.sweep()
     assert [path.name for path in progress.iterdir()] == ["b"]
+
+
+async def test_a_batch_that_another_node_cancels_begins_no_further_line(site: Site) -> None:
+    """The other node changes the row, and cannot reach the run."""
+
+    held = asyncio.Event()
+
+    async def run(batch: Batch, body: Body, actor: Actor, request_id: str) -> Any:
+        site.asked += 1
+        await held.wait()
+        return {"n": body["n"]}
+
+    site.run = run  # type: ignore[method-assign]
+    await site.add()
+    await site.worker.start_waiting()
+    async with asyncio.timeout(5):
+        while site.asked < 2:
+            await asyncio.sleep(0.001)
+    row = site.batches.rows["b"]
+    site.batches.rows["b"] = replace(row, status=BatchStatus.CANCELLING, cancelled_at=site.now)
+    await site.worker.start_waiting()
+    held.set()
+    done = await site.finish()
+    assert done is not None
+    assert (done.status, done.completed, site.asked) == (BatchStatus.CANCELLED, 2, 2)
+
+
+async def test_a_worker_looks_as_often_as_it_is_told(site: Site) -> None:
+    """Nobody wakes the worker of a node for the batches of others."""
+    worker = BatchWorker(
+        site.batches,  # type: ignore[arg-type]
+        site.files,
+        LineServices(site, site, site, lambda *_: (500, {}), asyncio.Semaphore(2), 2, lambda: site.now),
+        site.tasks,
+        site.folder / "progress",
+        lambda: site.now,
+        poll=0.01,
+    )
+    working = asyncio.ensure_future(worker.work())
+    try:
+        await asyncio.sleep(0.05)
+        await site.add()
+        async with asyncio.timeout(5):
+            while site.batches.rows["b"].is_unfinished:
+                await asyncio.sleep(0.001)
+    finally:
+        working.cancel()
+    assert site.asked == 3
