@@ -111,6 +111,18 @@ def _cluster(settings: Settings) -> FoundProblems:
             "cannot use cluster without webui_secret_key: each node would make a secret of its own, and "
             "accept no session of the others",
         )
+    if settings.file_store == "directory":
+        yield (
+            "cluster",
+            'cannot use cluster with file_store = "directory": the files of a node are in its own data_dir, '
+            "where no other finds them; set file_store to a directory that all nodes share, or to a bucket",
+        )
+    if not settings.redis_url.get_secret_value():
+        yield (
+            "cluster",
+            "cannot use cluster without redis_url: events and tickets of a node would not reach the clients "
+            "of the others",
+        )
 
 
 REQUIRED_TOGETHER: Final = (
@@ -245,7 +257,9 @@ PROBLEMS: Final = (
         ("providers", "openai_api_base_urls", "openai_api_keys", "ollama_base_urls"), _provider_names
     ),
     SettingsCheck(tuple(OAuthFields.model_fields), _identity_providers),
-    SettingsCheck(("cluster", "database_url", "data_dir", "webui_secret_key"), _cluster),
+    SettingsCheck(
+        ("cluster", "database_url", "data_dir", "webui_secret_key", "file_store", "redis_url"), _cluster
+    ),
     SettingsCheck(("builtin_model_path",), _builtin_model),
     SettingsCheck(("page_module",), _page_module),
     SettingsCheck(tuple({name for row in REQUIRED_TOGETHER for name in (row[0], row[2])}), _engines),

@@ -108,10 +108,12 @@ def pair(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     socket_path = next(path for path in folder.glob(".s.PGSQL.*") if not path.name.endswith(".lock"))
     with linked(socket_path) as link:
         by_link = f"postgresql://postgres@127.0.0.1:{link.port}{parts.path}"
-        states = [tmp_path_factory.mktemp(name) for name in ("a", "b")]
+        *states, files = [tmp_path_factory.mktemp(name) for name in ("a", "b", "files")]
+        # A revocation does not depend on Redis, which is away.
+        settings = {**SETTINGS, "FILE_STORE": str(files), "REDIS_URL": f"unix://{files}/absent"}
         with (
-            running_daemon(states[0], DATABASE_URL=url, **SETTINGS) as first,
-            running_daemon(states[1], DATABASE_URL=by_link, **SETTINGS) as second,
+            running_daemon(states[0], DATABASE_URL=url, **settings) as first,
+            running_daemon(states[1], DATABASE_URL=by_link, **settings) as second,
         ):
             status, reply = first.call("POST", "/api/v1/auths/signup", {"name": "Admin", **ADMIN})
             assert status == 200, reply

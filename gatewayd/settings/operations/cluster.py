@@ -33,7 +33,8 @@ class ClusterFields(BaseSettings):
     cluster: types.Switch = setting(
         restart(CLUSTER),
         False,
-        "Whether this daemon is a node: one of several that share a PostgreSQL database.",
+        "Whether this daemon is a node: one of several that share a PostgreSQL database, a file_store and a"
+        " Redis.",
     )
     node_name: types.Line = setting(
         restart(CLUSTER),

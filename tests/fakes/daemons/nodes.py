@@ -1,4 +1,4 @@
-"""Several nodes over one PostgreSQL database and one directory of files, and a slow extractor."""
+"""Several nodes over one PostgreSQL database, one directory of files and one Redis, and a slow extractor."""
 
 import contextlib
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.daemons.chat_site import House, Person, living
+from tests.fakes.daemons.redis_server import redis_server
 from tests.fakes.providers.background_upstream import background_upstream
 
 LEASE_SECONDS = 3
@@ -28,13 +29,14 @@ def running_nodes(
     files = folder / "files"
     files.mkdir(mode=0o700, parents=True)
     with ExitStack() as stack:
+        redis = stack.enter_context(redis_server())
+        shared = {"DATABASE_URL": address, "FILE_STORE": str(files), "REDIS_URL": redis.url}
         provider = stack.enter_context(background_upstream())
         houses: list[House] = []
         for number in range(count):
             place = folder / f"n{number}"
             (place / "s").mkdir(parents=True, mode=0o700)
-            (place / "s" / "files").symlink_to(files)
-            given = {**SETTINGS, "DATABASE_URL": address, "NODE_NAME": f"node-{number}", **settings}
+            given = {**SETTINGS, **shared, "NODE_NAME": f"node-{number}", **settings}
             known = houses[0].people if houses else people
             houses.append(stack.enter_context(living(place, provider, known, **given)))
         yield houses

@@ -108,7 +108,8 @@ async def test_a_node_without_vectors_in_the_database_is_refused(
     monkeypatch.setattr("gatewayd.assembly.indexes.open_pgvector", find_none)
     environ = {"DATA_DIR": str(state), "DATABASE_URL": postgres.create_database()}
     alone = load(None, environ)
-    node = load(None, {**environ, "CLUSTER": "true", "WEBUI_SECRET_KEY": "s" * 32})
+    shared = {"WEBUI_SECRET_KEY": "s" * 32, "FILE_STORE": "s3://b", "REDIS_URL": "redis://r"}
+    node = load(None, {**environ, "CLUSTER": "true", **shared})
     async with AsyncExitStack() as stack:
         database = await open_database(alone, stack)
         passages, tasks = MemoryPassages(Library()), TaskRegistry()

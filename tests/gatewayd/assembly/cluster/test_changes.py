@@ -97,6 +97,8 @@ async def node(state: Path, postgres_url: str, stack: AsyncExitStack) -> Gateway
             "DATABASE_URL": postgres_url,
             "CLUSTER": "true",
             "WEBUI_SECRET_KEY": SECRET,
+            "FILE_STORE": str(state.parent),
+            "REDIS_URL": f"unix://{state.parent}/absent",
         },
     )
     return await assemble(settings, stack)

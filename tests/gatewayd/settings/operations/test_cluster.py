@@ -10,6 +10,8 @@ Load = Callable[..., Settings]
 Problems = Callable[..., list[str]]
 
 SERVER = "database_url = 'postgresql://db.example.org/gatewayd'\n"
+STORE = "file_store = 's3://bucket'\n"
+REDIS = "redis_url = 'redis://redis.example.org'\n"
 SECRET = f"webui_secret_key = '{'s' * 32}'\n"
 
 
@@ -21,17 +23,26 @@ def test_a_daemon_is_no_node_by_default(load_text: Load) -> None:
 
 
 def test_a_node_with_what_it_needs(load_text: Load) -> None:
-    assert load_text(f"cluster = true\n{SERVER}{SECRET}").warnings == ()
+    assert load_text(f"cluster = true\n{SERVER}{SECRET}{STORE}{REDIS}").warnings == ()
 
 
 @pytest.mark.parametrize(
     ("text", "missing"),
     [
-        (SECRET, "with SQLite: several nodes need database_url with a PostgreSQL server"),
+        (SECRET + STORE + REDIS, "with SQLite: several nodes need database_url with a PostgreSQL server"),
         (
-            SERVER,
+            SERVER + STORE + REDIS,
             "without webui_secret_key: each node would make a secret of its own, and accept no session of the"
             " others",
+        ),
+        (
+            SERVER + SECRET + REDIS,
+            'with file_store = "directory": the files of a node are in its own data_dir, where no other finds'
+            " them; set file_store to a directory that all nodes share, or to a bucket",
+        ),
+        (
+            SERVER + SECRET + STORE,
+            "without redis_url: events and tickets of a node would not reach the clients of the others",
         ),
     ],
 )
