@@ -30,7 +30,10 @@ class Duties(Protocol):
         ...
 
     def alone(self, name: str) -> AbstractAsyncContextManager[None]:
-        """Run a block while no other node does the duty; conflict when one does, or when it takes over."""
+        """Run a block while no other node does the duty; conflict when one does, or when it takes over.
+
+        Conflict on a node that drains, too.
+        """
         ...
 
     def fenced(self, name: str) -> AbstractAsyncContextManager[None]:
@@ -78,7 +81,13 @@ class LeasedDuties:
     async def alone(self, name: str) -> AsyncIterator[None]:
         """Run the block under the lease; it is cancelled in time when the lease cannot be renewed."""
         sent = asyncio.get_running_loop().time()
-        is_free = self._member.is_owner and not self._member.is_draining and name not in self._held
+        if self._member.is_draining:
+            raise GatewayError(
+                ErrorKind.CONFLICT,
+                f"cannot do the duty {name}: this node drains, ask another one",
+                code=LEASE_TAKEN,
+            )
+        is_free = self._member.is_owner and name not in self._held
         lease = await self._leases.take(name, self._member.id, self._member.seconds) if is_free else None
         if lease is None:
             raise _taken(name)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import orjson
@@ -35,10 +36,18 @@ class StateService:
 
     `tables` is in the order in which objects are created; they are deleted in the opposite order. All of a
     document is validated before the first write. Each change is atomic; a plan whose apply was interrupted is
-    completed by applying the document again.
+    completed by applying the document again. `alone` keeps the other nodes of a cluster from applying
+    meanwhile; it raises conflict while one does.
     """
 
-    def __init__(self, users: Users, groups: Groups, tables: Sequence[StateTable]) -> None:
+    def __init__(
+        self,
+        users: Users,
+        groups: Groups,
+        tables: Sequence[StateTable],
+        alone: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
+        self._alone = alone
         self._users = users
         self._groups = groups
         self._tables = tables
@@ -75,10 +84,10 @@ class StateService:
     ) -> StatePlan:
         """Make the changes of a document and return them; `record` is awaited after each one.
 
-        Raises conflict (`plan_changed`) if `digest` names another plan than that of this moment, and the
-        error of the first change that fails, with the number of changes before it.
+        Raises conflict (`plan_changed`) if `digest` names another plan than that of this moment, conflict
+        while another node applies, and the error of the first change that fails, with the number of changes before it.
         """
-        async with self._lock:
+        async with self._lock, self._alone():
             plan, scope = await self._plan(actor, author, document, prune=prune)
             if digest is not None and digest != plan.digest:
                 raise GatewayError(

@@ -1,6 +1,9 @@
 """Declarative state over the services."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
 
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.http.control.impersonation import ControlActors
@@ -15,6 +18,9 @@ from gatewayd.state.providers import ProviderTable
 from gatewayd.state.service import StateService
 from gatewayd.state.tool_servers import ToolServerTable
 from gatewayd.state.values import PermissionTable, SettingTable
+
+DUTY: Final = "state"
+"""Name of the duty of nodes."""
 
 
 def make_state(services: GatewayServices) -> StateService:
@@ -37,7 +43,15 @@ def make_state(services: GatewayServices) -> StateService:
         SettingTable(accounts.runtime),
         ProviderTable(services.providers),
     ]
-    return StateService(accounts.users, accounts.groups, tables)
+    return StateService(accounts.users, accounts.groups, tables, partial(applying, services))
+
+
+@asynccontextmanager
+async def applying(services: GatewayServices) -> AsyncIterator[None]:
+    """Run a block while no other node applies a document, over the changes that others made before."""
+    async with services.cluster.duties.alone(DUTY):
+        await services.change_log.freshness.renew()
+        yield
 
 
 def control_state_rows(services: GatewayServices, viewers: ControlActors) -> Sequence[Route]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.nodes.duties import LeasedDuties, LocalDuties
+from gatewayd.nodes.duties import LEASE_TAKEN, LeasedDuties, LocalDuties
 from gatewayd.nodes.member import NodeMember
 from gatewayd.nodes.records import Node
 from gatewayd.tasks import TaskRegistry
@@ -106,3 +106,15 @@ async def test_a_node_takes_a_duty_once_it_is_free(
         while "cannot do the duty gc now: cannot work" not in caplog.text:
             await asyncio.sleep(0.01)
     await tasks.close()
+
+
+async def test_a_node_that_drains_says_so_and_begins_no_duty() -> None:
+    leases, store = MemoryLeases(), MemoryNodes()
+    member = NodeMember(Node("n1", "n1"), store, store, 0.4, (), store.elapsed)
+    await member.join()
+    await store.change_draining("n1", is_draining=True)
+    await member.renew()
+    with pytest.raises(GatewayError, match="this node drains") as caught:
+        async with LeasedDuties(leases, member, TaskRegistry()).alone("gc"):
+            raise AssertionError("it began")
+    assert caught.value.code == LEASE_TAKEN

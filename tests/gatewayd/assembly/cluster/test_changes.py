@@ -21,6 +21,7 @@ from gatewayd.accounts.records import (
 )
 from gatewayd.assembly.cluster.changes import AccessRecheck, AccountInvalidation
 from gatewayd.assembly.cluster.services import ChangeServices, open_changes
+from gatewayd.assembly.upkeep.state import make_state
 from gatewayd.assembly.gateway import Gateway, assemble
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.catalog.records import Grant, ModelRecord
@@ -252,3 +253,21 @@ async def test_a_file_has_no_log_and_no_cluster(tmp_path: Path) -> None:
         alone = await open_changes(load(None, {"DATA_DIR": str(tmp_path)}), database)
         assert (alone.freshness, alone.reader, alone.log) == (ALWAYS_FRESH, None, None)
         assert alone.running() == {}
+
+
+async def test_one_node_applies_a_document_at_a_time_and_knows_what_others_changed(pair: Pair) -> None:
+    first, second = make_state(pair.first), make_state(pair.second)
+    document = {"groups": {"applied": {}}}
+
+    async def record(_: object) -> None:
+        with pytest.raises(GatewayError, match="another node does it") as caught:
+            await second.apply(pair.admin, "test", document, ignore, prune=False, digest=None)
+        assert caught.value.kind is ErrorKind.CONFLICT
+
+    async def ignore(_: object) -> None:
+        raise AssertionError("nothing is left to do")
+
+    plan = await first.apply(pair.admin, "test", document, record, prune=False, digest=None)
+    assert [change.name for change in plan.writes] == ["applied"]
+    again = await second.apply(pair.admin, "test", document, ignore, prune=False, digest=None)
+    assert list(again.writes) == []
