@@ -40,6 +40,11 @@ IS_COMPLETE: Final = (
 )
 """The condition that a row `c` of `chats` is complete."""
 
+STOP_RUNS: Final = (
+    "UPDATE answer_runs SET is_stopped = TRUE WHERE NOT is_stopped AND EXISTS"  # noqa: S608
+    f" (SELECT 1 FROM chat_tags t WHERE t.chat_id = answer_runs.chat_id AND t.tag = '{UNFINISHED}')"
+)
+
 Record = dict[str, Any]
 Key = tuple[str, str]
 """The ids of a chat and of a message in it."""
@@ -85,8 +90,13 @@ async def list_unfinished() -> Sequence[str]:
 
 
 async def purge(chat_ids: Sequence[str]) -> None:
-    """Delete unfinished chats with their messages, in transactions of about MAX_SLICE_SECONDS."""
+    """Delete unfinished chats with their messages, in transactions of about MAX_SLICE_SECONDS.
+
+    Nodes that answer in them stop.
+    """
     left = list(chat_ids)
+    if left:
+        await _stop_runs()
     rows = FIRST_DELETED_ROWS
     while left:
         async with write_transaction("remove the chat") as client:
@@ -102,6 +112,16 @@ async def purge(chat_ids: Sequence[str]) -> None:
                 if is_gone:
                     left.pop()
                     rows = FIRST_DELETED_ROWS
+
+
+async def _stop_runs() -> None:
+    """Have nodes stop the runs of unfinished chats; only a cluster, which has PostgreSQL, has such rows.
+
+    A transaction of its own: runs lock their claim before the chat.
+    """
+    if SqlStatement(ChatRow._meta.db).is_postgres:
+        async with write_transaction("stop the runs of the chat") as client:
+            await SqlStatement(client).run(STOP_RUNS)
 
 
 async def _delete_some(client: Any, chat_id: str, rows: int) -> bool:

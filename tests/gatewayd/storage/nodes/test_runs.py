@@ -10,6 +10,8 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.nodes.nodes import TortoiseNodes
 from gatewayd.storage.nodes.runs import TortoiseAnswerRuns
 from gatewayd.tasks import TaskOwner
+from tests.fakes.storage.records import chat, message
+from tests.gatewayd.storage.conftest import make_chatting
 
 pytestmark = pytest.mark.parametrize("location", ["postgres"], indirect=True)
 
@@ -75,3 +77,15 @@ async def test_ids_that_no_row_can_hold_are_refused(database: Database) -> None:
         await TortoiseAnswerRuns().claim("n1", [("t1", TaskOwner("u1", "c" * 256, "m1"))], at=5)
     assert caught.value.kind is ErrorKind.INVALID_REQUEST
     assert not await TortoiseAnswerRuns().hold(RunClaim("t1", ONE, 1))
+
+
+async def test_the_runs_of_a_deleted_chat_are_stopped_on_all_nodes(database: Database) -> None:
+    chats = (await make_chatting()).chats
+    for chat_id in ("c1", "kept"):
+        await chats.add(chat(chat_id), [message("m1")])
+    runs = TortoiseAnswerRuns()
+    await runs.claim("n1", [("t1", ONE)], at=5)
+    await runs.claim("n2", [("t2", TaskOwner("u1", "kept", "m1"))], at=6)
+    assert await chats.hide("c1")
+    await chats.purge(["c1"])
+    assert [(run.claim.task_id, run.is_stopped) for run in await runs.list()] == [("t1", True), ("t2", False)]
