@@ -85,7 +85,8 @@ class StateService:
         """Make the changes of a document and return them; `record` is awaited after each one.
 
         Raises conflict (`plan_changed`) if `digest` names another plan than that of this moment, conflict
-        while another node applies, and the error of the first change that fails, with the number of changes before it.
+        while another node applies, and the error of the first change that fails, with the number of changes
+        before it.
         """
         async with self._lock, self._alone():
             plan, scope = await self._plan(actor, author, document, prune=prune)

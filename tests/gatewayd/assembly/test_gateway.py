@@ -51,7 +51,12 @@ async def test_the_same_on_postgresql_and_one_daemon_only(state: Path, postgres:
 
 async def test_nodes_share_a_database_and_a_daemon_alone_does_not(state: Path, postgres: Postgres) -> None:
     address = postgres.create_database()
-    shared = {"CLUSTER": "true", "WEBUI_SECRET_KEY": "s" * 32, "FILE_STORE": "s3://b", "REDIS_URL": "redis://r"}
+    shared = {
+        "CLUSTER": "true",
+        "WEBUI_SECRET_KEY": "s" * 32,
+        "FILE_STORE": "s3://b",
+        "REDIS_URL": "redis://r",
+    }
     nodes = [settings_for(state / name, DATABASE_URL=address, **shared) for name in ("one", "two")]
     alone = settings_for(state / "three", DATABASE_URL=address)
     async with AsyncExitStack() as stack:

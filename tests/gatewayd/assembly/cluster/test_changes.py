@@ -21,9 +21,9 @@ from gatewayd.accounts.records import (
 )
 from gatewayd.assembly.cluster.changes import AccessRecheck, AccountInvalidation
 from gatewayd.assembly.cluster.services import ChangeServices, open_changes
-from gatewayd.assembly.upkeep.state import make_state
 from gatewayd.assembly.gateway import Gateway, assemble
 from gatewayd.assembly.services import GatewayServices
+from gatewayd.assembly.upkeep.state import make_state
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.cluster.freshness import ALWAYS_FRESH
 from gatewayd.cluster.invalidation import InvalidationMap
