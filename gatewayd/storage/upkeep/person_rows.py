@@ -25,6 +25,8 @@ class PersonTable:
 
 
 DELETED: Final = (
+    # First: the nodes stop the answers whose claims are gone.
+    PersonTable("running answers", "answer_runs"),
     PersonTable("stored responses", "stored_responses"),
     PersonTable("ids of responses", "response_ids", "digest"),
     PersonTable(

@@ -23,6 +23,7 @@ from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.responses.stored import TortoiseResponses
 from gatewayd.storage.resumption.streams import TortoiseStreams
 from gatewayd.storage.tables.accounts import ResponseIdRow, RevocationRow
+from gatewayd.storage.tables.nodes import AnswerRunRow
 from gatewayd.storage.tables.plugins import UserValvesRow
 from gatewayd.storage.tables.streams import IdempotentRequestRow
 from gatewayd.tasks import TaskOwner
@@ -60,19 +61,26 @@ async def fill_person(services: GatewayServices, name: str, role: Role = Role.US
     return person
 
 
+def bytes_of(services: GatewayServices, key: str) -> Path:
+    """Return the path of bytes in the directory of the daemon, which has them."""
+    path: Path = services.documents.stores.blobs.path(key)  # type: ignore[attr-defined]
+    assert path.exists()
+    return path
+
+
 async def _fill_files(services: GatewayServices, person: Person, name: str) -> None:
     user, collections = person.user, TortoiseCollections()
     for place in range(3):
         new = NewFile(f"{place}.txt", "text/plain", user.id, {}, process=False, id=f"{name}-file-{place}")
         file = await services.documents.files.uploads.keep(new, once(f"{name} {place}".encode()))
-        person.paths.append(services.documents.stores.blobs.path(file.id))
+        person.paths.append(bytes_of(services, file.blob_key))
     await collections.add(collection(f"{name}-k", user_id=user.id, name=f"{name}'s"))
     await collections.add(collection(f"{name}-team", user_id="boss", name=f"{name}'s team"))
     await collections.link(link(f"{name}-k", f"{name}-file-0", user_id=user.id))
     await collections.link(link(f"{name}-team", f"{name}-file-1", user_id=user.id))
     files = services.batches.batches.files
     stored = await files.upload(user.id, "in.jsonl", once(b"{}"), lambda: FileWishes(INPUT_PURPOSE))
-    person.paths.append(files.path(stored.id))
+    person.paths.append(services.documents.file_stores.batches.path(stored.id))  # type: ignore[attr-defined]
 
 
 async def _fill_rows(user: User, name: str) -> None:
@@ -89,4 +97,14 @@ async def _fill_rows(user: User, name: str) -> None:
     )
     await ResponseIdRow.create(digest=f"{name}-i", user_id=user.id, created_at=1)
     await RevocationRow.create(jti=f"{name}-j", user_id=user.id, expires_at=2**40)
+    await AnswerRunRow.create(
+        id=sum(name.encode()),
+        task_id=f"{name}-t",
+        user_id=user.id,
+        chat_id=f"{name}-c2",
+        message_id="m1",
+        node_id="n1",
+        is_stopped=False,
+        started_at=1,
+    )
     await UserValvesRow.create(user_id=user.id, family="function", plugin_id="f", valves="{}")

@@ -174,11 +174,12 @@ async def test_what_a_filter_sees_is_run_by_the_gateway(tmp_path: Path) -> None:
 
 async def test_a_new_batch_is_checked(chats: PassedBench) -> None:
     batch = await chats.add([HELLO, {**HELLO, "model": "gone"}])
-    source = chats.files.path(batch.input_file_id)
-    await chats.passed.check(batch, source, make_actor())
+    async with chats.files.local(batch.input_file_id) as source:
+        await chats.passed.check(batch, source, make_actor())
     batch = await chats.add([HELLO, HELLO, {**HELLO, "model": "own.m"}])
-    with pytest.raises(GatewayError, match="line 3 names model") as caught:
-        await chats.passed.check(batch, chats.files.path(batch.input_file_id), make_actor())
+    async with chats.files.local(batch.input_file_id) as source:
+        with pytest.raises(GatewayError, match="line 3 names model") as caught:
+            await chats.passed.check(batch, source, make_actor())
     assert (caught.value.code, caught.value.param) == ("mixed_providers", "model")
 
 

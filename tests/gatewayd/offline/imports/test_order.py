@@ -131,11 +131,20 @@ async def check_chat(schema: str) -> None:
     assert list(shared.document["chat"]["history"]["messages"]) == ["m1", "m2", "m3"]
 
 
+async def blob_key(importing: Importing, file_id: str) -> str:
+    async with importing.open():
+        found = await TortoiseFiles().find(file_id)
+    assert found is not None
+    return found.blob_key
+
+
 @pytest.mark.parametrize("schema", [OLD, NEW])
 def test_a_file_is_imported_once(importing: Importing, schema: str) -> None:
     check_report(importing.rows(household(schema), schema), schema)
     asyncio.run(check_state(importing, schema))
-    blob = importing.gateway.place.data_dir / "files" / "-1" / "file-1"
+    # The bytes have the key of their row, which is not its id.
+    [blob] = [each for each in (importing.gateway.place.data_dir / "files").rglob("*") if each.is_file()]
+    assert blob.name == asyncio.run(blob_key(importing, "file-1")) != "file-1"
     assert blob.read_bytes() == UPLOAD[1]
     assert "importing chats" in importing.progress
     before = files_of(importing.gateway.place.data_dir)
