@@ -12,7 +12,7 @@ from gatewayd.accounts.change_notifier import AccountChangeNotifier
 from gatewayd.accounts.permissions import Permissions
 from gatewayd.accounts.runtime_settings import RuntimeSettings
 from gatewayd.assembly.accounts import configured_permissions, configured_values, signing_keys
-from gatewayd.assembly.file_store import open_file_stores
+from gatewayd.assembly.file_store import make_file_stores, open_file_stores
 from gatewayd.backup.places import SIGNING_FILE
 from gatewayd.encryption import SecretKeys
 from gatewayd.errors import ErrorKind, GatewayError, invalid
@@ -170,7 +170,9 @@ async def _open_stores(
 ) -> AsyncIterator[ImportStores]:
     """Open the stores; unless it is a dry run, what unfinished uploads left is removed, as at each start."""
     secret, encrypt = _secret(settings, dry_run=dry_run), settings.enable_valve_encryption
-    files, blobs = TortoiseFiles(), (await open_file_stores(settings)).documents
+    files = TortoiseFiles()
+    # Opening writes to a bucket, and deletes the copies that a running daemon lends.
+    blobs = (make_file_stores(settings) if dry_run else await open_file_stores(settings)).documents
     if not dry_run:
         await blobs.sweep(files.blob_keys())
     async with open_reader(database.location) as reader:

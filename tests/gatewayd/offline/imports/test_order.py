@@ -24,6 +24,8 @@ from gatewayd.storage.messages import TortoiseMessages
 from gatewayd.storage.models import TortoiseModels
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
+from tests.fakes.daemons.daemon import free_port
+from tests.fakes.storage.migrated import migrated_copy
 from tests.fakes.storage.open_webui import (
     KEY,
     NEW,
@@ -187,6 +189,24 @@ def test_a_dry_run_reports_the_same_and_writes_nothing(importing: Importing, sch
         report[part] for part in ("kinds", "left_out", "changed")
     ]
     assert real["has_changed"] is True
+
+def test_a_dry_run_leaves_the_store_of_files_and_the_copies_of_a_daemon_alone(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    environ = {
+        "DATA_DIR": str(state),
+        "DATABASE_URL": f"sqlite:///{migrated_copy(state)}",
+        "FILE_STORE": "s3://bucket/prefix",
+        "FILE_STORE_ENDPOINT": f"http://127.0.0.1:{free_port()}",
+        "FILE_STORE_ACCESS_KEY": "a",
+        "FILE_STORE_SECRET_KEY": "s",
+    }
+    lent = state / "copies" / "lent"
+    lent.parent.mkdir()
+    lent.write_bytes(b"bytes that a running daemon reads")
+    report = into(tmp_path, environ).rows(household(), dry_run=True)
+    assert numbers(report)["file"] == (1, 0, 0)
+    assert lent.exists()
 
 
 def test_a_running_daemon_keeps_its_state(importing: Importing) -> None:
