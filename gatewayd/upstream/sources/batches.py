@@ -267,12 +267,11 @@ class FileContent(RequestContent):
         """Yield the bytes."""
         if self._around[0]:
             yield self._around[0]
-        file = await asyncio.to_thread(self._path.open, "rb")
-        try:
-            while piece := await asyncio.to_thread(file.read, READ_BYTES):
-                yield piece
-        finally:
-            file.close()
+        start = 0
+        # Each piece opens the file: a cancellation while a thread opens it would leave it open.
+        while piece := await asyncio.to_thread(_read_at, self._path, start):
+            start += len(piece)
+            yield piece
         if self._around[1]:
             yield self._around[1]
 
@@ -343,3 +342,9 @@ def _id_in(answer: Mapping[str, Any], exchange: ProviderClient) -> str:
     if not isinstance(found, str) or not 0 < len(found) <= 256:
         raise exchange.failures.broken("its answer has no 'id'")
     return found
+
+
+def _read_at(path: Path, start: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(READ_BYTES)
