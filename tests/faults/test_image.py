@@ -1,4 +1,4 @@
-"""The image of config/image, built by buildah and run as its user: it serves, is healthy, and stops in order.
+"""The image of config/image, built by buildah and run as its user: it serves and is healthy.
 
 podman cannot run a container in every place where tests run; `buildah run --isolation chroot` can.
 """
