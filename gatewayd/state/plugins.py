@@ -130,11 +130,11 @@ class PluginTable(StateTable):
         return await self._plugins.change(scope.actor, self._family, before.id, wanted)
 
     async def _restore(self, actor: Actor, before: Plugin | None, plugin: Plugin) -> None:
-        """Undo the change of a source whose valves were refused."""
+        """Undo the change of a plugin whose valves were refused."""
         if before is None:
             await self._plugins.remove(actor, self._family, plugin.id)
-        elif before.content != plugin.content:
-            former = PluginChange(before.content, before.name, before.description)
+        elif _texts(before) != _texts(plugin):
+            former = PluginChange(before.content, before.name, before.description, grants=before.grants)
             await self._plugins.change(actor, self._family, plugin.id, former)
 
     async def _read(self, plugin: Plugin, scope: StateScope) -> StateObject:
@@ -224,3 +224,7 @@ def secret_fields(schema: Mapping[str, Any] | None, values: Mapping[str, Any]) -
 
 def _valves(fields: Fields) -> dict[str, Any]:
     return {name.removeprefix(VALVES): value for name, value in fields.items() if name.startswith(VALVES)}
+
+
+def _texts(plugin: Plugin) -> tuple[Any, ...]:
+    return plugin.content, plugin.name, plugin.description, plugin.grants

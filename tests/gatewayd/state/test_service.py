@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,12 +14,16 @@ from gatewayd.accounts.runtime_settings import ConfiguredValue
 from gatewayd.catalog.records import Grant, ModelRecord
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.knowledge.collections import NewCollection
+from gatewayd.plugins.records import PluginFamily
+from gatewayd.plugins.service import PluginChange
+from gatewayd.state.plugins import PluginTable
 from gatewayd.state.providers import ProviderTable
-from gatewayd.state.records import ObjectChange, StateAction, StatePlan
-from gatewayd.state.scope import StateScope
+from gatewayd.state.records import FieldChange, ObjectChange, StateAction, StatePlan
+from gatewayd.state.scope import StateScope, read_scope
 from gatewayd.state.service import StateService
 from tests.fakes.daemons.control_socket import Control, control_socket
 from tests.fakes.daemons.control_state import make_state
+from tests.fakes.storage.records import plugin
 
 OPERATOR = Actor(
     User(id="control:root", email="", name="root", role=Role.ADMIN), CredentialKind.CONTROL, (), {}
@@ -189,3 +195,25 @@ async def test_what_the_configuration_fixes_is_refused(bench: Bench, monkeypatch
         await bench.plan(permissions={"features": {"api_keys": True}})
     assert (await bench.plan(permissions={"features": {"api_keys": False}})).changes == ()
     assert (await bench.plan(settings={"ENABLE_SIGNUP": True})).changes == ()
+
+async def test_a_plugin_that_refuses_its_valves_is_as_it_was(bench: Bench) -> None:
+    before = plugin("p", PluginFamily.TOOL, name="Old", grants=(Grant("user", "*", "read"),))
+    changes: list[PluginChange] = []
+
+    async def change(_: Any, __: Any, ___: Any, wanted: PluginChange) -> Any:
+        changes.append(wanted)
+        return replace(before, name=wanted.name or before.name, grants=wanted.grants or ())
+
+    async def refuse(*_: Any) -> None:
+        raise GatewayError(ErrorKind.INVALID_REQUEST, "no such value")
+
+    service: Any = SimpleNamespace(change=change, set_valves=refuse)
+    registry: Any = SimpleNamespace(find=lambda *_: before)
+    nothing: Any = None
+    table = PluginTable(PluginFamily.TOOL, service, registry, nothing, nothing)
+    fields = (FieldChange("name", "Old", "New"), FieldChange("valves.unit", None, 7))
+    scope = await read_scope(bench.control.accounts.users, bench.control.accounts.groups, OPERATOR, "test")
+    with pytest.raises(GatewayError, match="no such value"):
+        await table.write(ObjectChange("tools", "p", StateAction.UPDATE, "tools.p", fields), scope)
+    former = PluginChange(before.content, before.name, before.description, grants=before.grants)
+    assert changes == [PluginChange(name="New"), former]
