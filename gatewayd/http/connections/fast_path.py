@@ -87,7 +87,7 @@ class FastConnection(SeatedConnection):
             self._held += data
         elif self._exchange is not None or self._is_unread:
             super().data_received(data)
-        elif self._waiter is not None or self._parked is not None:
+        elif self._parked is not None or (self._waiter is not None and not self._waiter.done()):
             self._receive(data)
         elif self._is_between_requests:
             self._hold_data(data)
@@ -95,8 +95,11 @@ class FastConnection(SeatedConnection):
             super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End a request on the fast path."""
+        """End a request on the fast path, or the call of one that no handler has met yet."""
         self._leave()
+        begun, self.handed_over = self.handed_over, None
+        if begun is not None:
+            begun.abandon()
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
@@ -104,12 +107,16 @@ class FastConnection(SeatedConnection):
         super().resume_writing()
         if self._is_unread:
             self._is_unread = False
+            self._finish()
             self._next()
 
     async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109 - as in aiohttp
         """End a request on the fast path, then do what aiohttp does."""
         self._leave()
         self._unpark()
+        if self._waiter is not None and self._is_idle:
+            # aiohttp would wait for a task that waits for a request.
+            self._waiter.cancel()
         await super().shutdown(timeout)
 
     def close(self) -> None:
@@ -128,22 +135,24 @@ class FastConnection(SeatedConnection):
 
     def answered(self) -> None:
         """End the request on the fast path, whose answer is written."""
-        request, self._current_request = self._current_request, None
+        request = self._current_request
         self._exchange = self._begun = None
         if self._parser is None or request is None:
             # The connection is lost.
+            self._current_request = None
             return
         self._parser.message_consumed()
         if self._manager is not None:
             self._manager.requests_count += 1
-        self.log_access(request, None, None)  # type: ignore[arg-type]
         if not request.keep_alive:
+            self._finish()
             self._unpark()
             self.close()
         elif self._paused:
-            # The next request waits until the client has read the answer to this one.
+            # The request counts, and the next one waits, until the client has read the answer.
             self._is_unread = True
         else:
+            self._finish()
             self._next()
 
     def hand_over(self, begun: BegunCall | None) -> None:
@@ -217,6 +226,12 @@ class FastConnection(SeatedConnection):
         self._begun = None
         if exchange is not None:
             exchange.leave()
+
+    def _finish(self) -> None:
+        """Release what the answered request holds."""
+        request, self._current_request = self._current_request, None
+        if request is not None:
+            self.log_access(request, None, None)  # type: ignore[arg-type]
 
     def _next(self) -> None:
         """Wait for the next request, as aiohttp's task does."""

@@ -10,8 +10,11 @@ from aiohttp import web
 
 from gatewayd.http.connections import fast_path
 from gatewayd.http.connections.fast_path import FAST_PATH, FastConnection, is_supported
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.responses.fast_response import write_bytes
 from gatewayd.http.server import HttpServer
+from gatewayd.metering.begun_call import BegunCall
+from gatewayd.metering.records import MeteredCall
 from tests.fakes.http.byte_server import on_both_loops
 
 SOON = 5.0
@@ -193,6 +196,41 @@ async def test_a_request_that_is_handed_over_gets_the_answer_of_the_handler() ->
 
 
 @on_both_loops
+async def test_data_right_behind_a_hand_over_does_not_begin_the_request_again() -> None:
+    async with serving() as site:
+        reader, writer = await site.connect()
+        writer.write(request(b"fast, then slow"))
+        connection = (await site.path.next()).connection
+        sent = request(b"behind")
+        connection.hand_over(None)
+        connection.data_received(sent[:9])
+        writer.write(sent[9:])
+        assert (await read_reply(reader))[1] == b"handler:fast, then slow"
+        assert (await read_reply(reader))[1] == b"handler:behind"
+        assert len(site.path.begun) == 1
+        writer.close()
+
+
+@on_both_loops
+async def test_a_call_is_abandoned_if_the_client_leaves_during_the_hand_over() -> None:
+    abandoned: list[tuple[object, object]] = []
+    call = MeteredCall("u1", (), "", "m", "chat", "r1", is_stream=False)
+    begun = BegunCall(call, ("", {}, b""), "response", lambda *left: abandoned.append(left))
+    async with serving() as site:
+        _, writer = await site.connect()
+        writer.write(request(b"fast"))
+        connection = (await site.path.next()).connection
+        assert connection.transport is not None
+        connection.transport.abort()
+        connection.hand_over(begun)
+        async with asyncio.timeout(SOON):
+            while not abandoned:
+                await asyncio.sleep(0.005)
+        assert abandoned == [(call, "response")]
+        writer.close()
+
+
+@on_both_loops
 async def test_a_client_that_leaves_ends_its_request() -> None:
     async with serving() as site:
         _, writer = await site.connect()
@@ -231,6 +269,36 @@ async def test_the_close_of_the_server_ends_a_request() -> None:
         async with asyncio.timeout(SOON):
             await site.server.close()
         assert exchange.has_left
+        writer.close()
+
+
+@on_both_loops
+async def test_the_shutdown_of_a_connection_does_not_wait_for_a_request_that_it_ends() -> None:
+    async with serving() as site:
+        _, writer = await site.connect()
+        writer.write(request(b"fast"))
+        exchange = await site.path.next()
+        async with asyncio.timeout(SOON):
+            await exchange.connection.shutdown(10 * SOON)
+        assert exchange.has_left
+        writer.close()
+
+
+@on_both_loops
+async def test_a_request_counts_until_its_client_has_read_the_answer() -> None:
+    async with serving() as site:
+        reader, writer = await site.connect()
+        writer.write(request(b"fast"))
+        exchange = await site.path.next()
+        connection = exchange.connection
+        connection.hold("u1", "", RequestUse.ANSWER)
+        exchange.answer(b"x" * 20_000_000)
+        assert not connection.is_anonymous
+        assert connection.is_blocked
+        await read_reply(reader)
+        async with asyncio.timeout(SOON):
+            while not connection.is_anonymous:
+                await asyncio.sleep(0.005)
         writer.close()
 
 
