@@ -4,6 +4,7 @@ It uses the functions of the edge and of the services that need no wait. Whateve
 is left to the handler of the row, before anything is sent or with what has come: every refusal has one home.
 """
 
+import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -23,6 +24,11 @@ DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTH
 """Headers of requests that the handlers answer."""
 
 PROCESS_TIME: Final = "X-Process-Time"
+
+FAILED_STATUS: Final = 500
+"""Logged status of a request whose answer could not be sent."""
+
+log = logging.getLogger(__name__)
 
 
 class FastRows:
@@ -65,6 +71,9 @@ class FastRows:
             if actor is not None and route.begin is not None:
                 exchange.answer = route.begin(request, body, actor, exchange.arrived)
         except GatewayError:
+            actor = None
+        except Exception:  # noqa: BLE001 - the handler meets it again, and answers
+            log.warning("request left to its handler: the fast path failed", exc_info=True)
             actor = None
         finally:
             if token is not None:
@@ -131,13 +140,17 @@ class Exchange:
         self.answer = None
         headers = self.request[REPLY_HEADERS]
         headers[PROCESS_TIME] = f"{self.observed.age:.6f}"
+        sent, status = None, FAILED_STATUS
         try:
             reply.send(self.request)
+            sent, status = reply, reply.status
         except ConnectionResetError:
             # The client has left while its answer came; aiohttp reports it in a moment.
-            self._rows.end(self, None, CLIENT_CLOSED_STATUS)
-        else:
-            self._rows.end(self, reply, reply.status)
+            status = CLIENT_CLOSED_STATUS
+        finally:
+            self._rows.end(self, sent, status)
+            if status == FAILED_STATUS:
+                self._connection.force_close()
         self._connection.answered()
 
     def leave(self) -> None:
@@ -159,5 +172,5 @@ class Exchange:
         self.answer = None
         self._rows.withdraw(self)
         begun = answer.hand_over()
-        begun.began = self.observed.began
+        begun.began, begun.notes = self.observed.began, self.observed.notes
         self._connection.hand_over(begun)

@@ -133,6 +133,8 @@ class RequestObservation:
             begun: BegunCall | None = getattr(request.protocol, "handed_over", None)
             if begun is not None:
                 observed.began = begun.began
+                # The call of a model adds its facts to these.
+                observed.notes = begun.notes or observed.notes
             notes = observed.notes
             token = None if notes is None else CURRENT_NOTES.set(notes)
             status = CLIENT_CLOSED_STATUS

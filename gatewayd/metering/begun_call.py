@@ -7,16 +7,18 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Final
 
+from gatewayd.measurement.request_notes import RequestNotes
 from gatewayd.metering.records import MeteredCall
 
 
 class BegunCall:
     """A metered call, the request that it has sent, and the provider's response to it.
 
-    `abandon` ends what nobody has taken. `began` is the time of the request in seconds of `perf_counter`.
+    `abandon` ends what nobody has taken. `began` is the time of the request in seconds of `perf_counter`, and
+    `notes` are those of the request.
     """
 
-    __slots__ = ("_abandon", "_call", "_response", "_sent", "began", "request_id")
+    __slots__ = ("_abandon", "_call", "_response", "_sent", "began", "notes", "request_id")
 
     def __init__(
         self,
@@ -31,6 +33,7 @@ class BegunCall:
         self._abandon = abandon
         self.request_id = call.request_id
         self.began = 0.0
+        self.notes: RequestNotes | None = None
 
     def take_call(self, model: str) -> MeteredCall | None:
         """Return the call for a model, once; None for another model."""

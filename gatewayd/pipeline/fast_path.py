@@ -16,7 +16,7 @@ from gatewayd.metering.answers import finish_whole
 from gatewayd.metering.begun_call import BegunCall
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
-from gatewayd.pipeline.documents.placeholders import fill_system_messages
+from gatewayd.pipeline.documents.placeholders import fill_system_messages, names_time
 from gatewayd.pipeline.documents.presets import is_altering
 from gatewayd.pipeline.endpoints import context_of
 from gatewayd.pipeline.interfaces import ChatFilters
@@ -50,7 +50,11 @@ class FastChats:
             return None
         if self._reasoning.may_restore(request.body, actor.user_id, model):
             return None
+        messages = request.body.get("messages") or ()
         fill_system_messages(request, actor)
+        if request.body.get("messages") is not messages and names_time(messages):
+            # The general way would fill in another time, and so send another request.
+            return None
         meter = self._catalog.meter
         call = meter.prepare(actor, model.id, request.endpoint, request.body, request_id=request.request_id)
         foresee(call, model, source.name)

@@ -22,6 +22,9 @@ MAX_INSERTED_CHARACTERS: Final = 4 * 1024 * 1024
 """Maximum number of characters inserted into a request, as a text may name a long value often."""
 
 _BEGIN: Final = "{{"
+_TIME: Final = "{{CURRENT_"
+"""Begin of the placeholders of the date and the time."""
+
 _PLACEHOLDER: Final = re.compile(r"\{\{[A-Za-z0-9_ ]{1,100}\}\}")
 
 
@@ -102,6 +105,15 @@ def fill_system_messages(
     request.body["messages"] = _filled_messages(messages, PlaceholderFill(values))
     if request.native is not None:
         request.native = _filled_native(request.native, PlaceholderFill(values))
+
+
+def names_time(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the texts of system messages have a placeholder whose value changes with time."""
+    for message in messages:
+        content = message.get("content")
+        if message.get("role") in SYSTEM_ROLES and isinstance(content, str) and _TIME in content:
+            return True
+    return False
 
 
 def fill_message_request(body: Body, actor: Actor, clock: Callable[[], datetime] = local_time) -> Body:

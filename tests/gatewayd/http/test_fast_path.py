@@ -19,12 +19,14 @@ from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.observation import ObservedRequest, RequestObservation
 from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.server import HttpServer
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 from gatewayd.metering.interfaces import CallObserver
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.observe.call_notes import CallNotes
 from gatewayd.observe.metrics.requests import RequestMetrics
 from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
@@ -50,6 +52,8 @@ class Accounts:
         self.actors = actors
 
     def find(self, credential: str, method: str, path: str) -> Actor | None:
+        if credential == "broken":
+            raise RuntimeError("a defect of the fast path")
         return None if credential == "looked-up" else self._found(credential)
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
@@ -123,19 +127,19 @@ class Site:
 
 
 @asynccontextmanager
-async def opened() -> AsyncIterator[Site]:
+async def opened(body_limit: int = 100_000) -> AsyncIterator[Site]:
     tasks, admin = TaskRegistry(), make_actor()
-    actors = {"admin": admin, "looked-up": admin, "user": make_actor("u2", Role.USER)}
+    actors = {"admin": admin, "looked-up": admin, "broken": admin, "user": make_actor("u2", Role.USER)}
     calls, watcher, metrics, revocation = Calls(), Watcher(), RequestMetrics(), AccessRevocation()
     async with FakeUpstream() as provider:
         source = OpenAiSource(ProviderConfig("o", SourceKind.OPENAI, provider.openai_url, key="k"))
-        meter = CallMeter([calls])
+        meter = CallMeter([calls, CallNotes()])
         catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), meter=meter)
         catalog.use([source])
         await catalog.list(admin)
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
         fast = FastChats(catalog, NoFilters(), pipeline.reasoning)
-        chats = ChatRoutes(make_plain_runs(catalog, pipeline, tasks), body_limit=100_000, fast=fast)
+        chats = ChatRoutes(make_plain_runs(catalog, pipeline, tasks), body_limit=body_limit, fast=fast)
         scim = ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
         edge = PublicEdge(EdgeServices(Accounts(actors), scim, revocation), tasks, EdgeOptions())
         observation = RequestObservation(metrics, (watcher,))
@@ -235,6 +239,8 @@ async def test_answers_that_the_handler_has_to_read_are_one_call(reply: Reply, s
         assert len(site.calls.ended) == began + 1
         assert site.calls.ended[-1].attempts == 1
         assert not site.meter.calls
+        notes = site.watcher.served_requests[-1].notes
+        assert (notes.model, notes.provider) == ("m", "o")
         asked = [one for one in site.provider.requests if one.method == "POST"]
         # A connection that was lost before the answer is the one case in which a request is repeated.
         assert len(asked) == (3 if reply.before is CUT else 2)
@@ -272,3 +278,47 @@ async def test_a_caller_who_loses_access_is_refused_by_the_handler() -> None:
         ]
         assert not site.revocation.running()
         assert site.metrics.in_flight == 0
+
+
+async def test_a_body_over_the_limit_is_left_to_the_handler() -> None:
+    async with opened(body_limit=2000) as site:
+        await site.warm()
+        assert (await site.ask("x" * 3000))[0] == 413
+        assert (await site.ask("x"))[0] == 200
+
+
+@pytest.mark.parametrize(("text", "count"), [("I am {{USER_NAME}}", 1), ("It is {{CURRENT_TIME}}", 0)])
+async def test_a_request_that_changes_with_time_is_left_to_the_handler(text: str, count: int) -> None:
+    """The handler would send another request than the fast path, so that the provider would get both."""
+    async with opened() as site:
+        await site.warm()
+        assert (await site.ask(messages=[{"role": "system", "content": text}]))[0] == 200
+        await site.turn()
+        assert site.metrics.fast == count
+
+
+async def test_a_failure_of_the_fast_path_leaves_the_request_to_the_handler() -> None:
+    async with opened() as site:
+        await site.warm()
+        assert (await site.ask(credential="broken"))[0] == 200
+        await site.turn()
+        assert site.metrics.fast == 0
+        assert site.metrics.in_flight == 0
+
+
+async def test_an_answer_that_cannot_be_written_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(reply: JsonReply, request: object) -> None:
+        raise ValueError("cannot send a header with a line end")
+
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, found: failures.append(found["exception"]))
+    async with opened() as site:
+        await site.warm()
+        monkeypatch.setattr(JsonReply, "send", fail)
+        async with asyncio.timeout(SOON):
+            with pytest.raises(aiohttp.ClientError):
+                await site.ask()
+        assert [type(one) for one in failures] == [ValueError]
+        assert site.metrics.in_flight == 0
+        assert site.watcher.served_requests[-1].status == 500
+        assert not site.revocation.running()

@@ -99,7 +99,9 @@ class ChatRoutes:
         self, request: web.Request, data: bytes, caller: Actor, arrived: Callable[[], None]
     ) -> "BegunReply | None":
         """Begin a request as `routes.FastHandler` does."""
-        if self._fast is None or (self._repeatable is not None and self._repeatable.wants(request)):
+        if self._fast is None or len(data) > self._body_limit:
+            return None
+        if self._repeatable is not None and self._repeatable.wants(request):
             return None
         value = body.read_at_once(data, LARGE_LIMITS)
         if value is None:
