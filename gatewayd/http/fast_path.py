@@ -72,7 +72,7 @@ class FastRows:
                 exchange.answer = route.begin(request, body, actor, exchange.arrived)
         except GatewayError:
             actor = None
-        except Exception:  # noqa: BLE001 - the handler meets it again, and answers
+        except Exception:
             log.warning("request left to its handler: the fast path failed", exc_info=True)
             actor = None
         finally:
