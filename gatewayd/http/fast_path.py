@@ -23,6 +23,9 @@ from gatewayd.measurement.request_notes import CURRENT_NOTES
 DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTHROPIC_VERSION)
 """Headers of requests that the handlers answer."""
 
+DEFECTS: Final = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""Errors of a request whose beginning fails by a defect, which must not cut the connection."""
+
 PROCESS_TIME: Final = "X-Process-Time"
 
 FAILED_STATUS: Final = 500
@@ -72,7 +75,8 @@ class FastRows:
                 exchange.answer = route.begin(request, body, actor, exchange.arrived)
         except GatewayError:
             actor = None
-        except Exception:
+        except DEFECTS:
+            # The handler meets it again, and answers.
             log.warning("request left to its handler: the fast path failed", exc_info=True)
             actor = None
         finally:
