@@ -196,6 +196,7 @@ async def test_what_the_configuration_fixes_is_refused(bench: Bench, monkeypatch
     assert (await bench.plan(permissions={"features": {"api_keys": False}})).changes == ()
     assert (await bench.plan(settings={"ENABLE_SIGNUP": True})).changes == ()
 
+
 async def test_a_plugin_that_refuses_its_valves_is_as_it_was(bench: Bench) -> None:
     before = plugin("p", PluginFamily.TOOL, name="Old", grants=(Grant("user", "*", "read"),))
     changes: list[PluginChange] = []

@@ -190,6 +190,7 @@ def test_a_dry_run_reports_the_same_and_writes_nothing(importing: Importing, sch
     ]
     assert real["has_changed"] is True
 
+
 def test_a_dry_run_leaves_the_store_of_files_and_the_copies_of_a_daemon_alone(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
