@@ -378,6 +378,19 @@ async def test_the_end_of_the_time_cancels_at_the_provider(bench: PassedBench) -
     assert bench.provider.count("POST batches cancel") == 1
 
 
+async def test_a_batch_that_another_node_cancelled(bench: PassedBench) -> None:
+    bench.provider.questions = 10**9
+    await bench.add(bodies(2))
+    await bench.worker.start_waiting()
+    await until(lambda: bench.provider.count("GET batches") > 1)
+    await bench.store.change(
+        "batch_b", {BatchStatus.IN_PROGRESS}, status=BatchStatus.CANCELLING, cancelled_at=NOW
+    )
+    await bench.worker.start_waiting()
+    await until(lambda: bench.provider.count("POST batches cancel") == 1)
+    await bench.tasks.close()
+
+
 async def test_a_cancelled_batch(bench: PassedBench) -> None:
     def cancel() -> None:
         row = bench.store.rows["batch_b"]
