@@ -156,7 +156,7 @@ def _connect(path: Path) -> sqlite3.Connection:
             raise
         if any(path.with_name(f"{path.name}{suffix}").exists() for suffix in LOGS):
             raise _unreadable(path) from None
-    except BaseException:
+    except sqlite3.Error:
         connection.close()
         raise
     else:
