@@ -69,8 +69,8 @@ class LogReading:
 
     `identity` names the database server, its timeline and the database: another one may have other rows under
     the same versions. `version` is the last one; `changes` are the first rows after the version that was
-    asked for. `contraction` is the name of the last migration after which earlier versions cannot work, "" for
-    none.
+    asked for. `contraction` is the name of the last migration after which earlier versions cannot work, ""
+    for none.
     """
 
     identity: str
