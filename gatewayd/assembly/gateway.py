@@ -43,9 +43,9 @@ from gatewayd.assembly.runs import make_answer_services, run_options
 from gatewayd.assembly.scim import make_provisioning
 from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.sources import ConfiguredSources, provider_configs, start_builtin
-from gatewayd.assembly.tool_servers import make_servers
+from gatewayd.assembly.tool_servers import ToolServerServices, make_servers
 from gatewayd.assembly.upkeep.age_limits import age_limits, make_age_limits
-from gatewayd.assembly.upkeep.audit import open_audit
+from gatewayd.assembly.upkeep.audit import AuditServices, open_audit
 from gatewayd.assembly.upkeep.nodes import (
     ClusterServices,
     make_run_register,
@@ -142,6 +142,8 @@ class BaseServices:
     metering: MeteringServices
     catalog: Catalog
     live: LiveServices
+    servers: ToolServerServices
+    audit: AuditServices
 
 
 async def open_base(
@@ -152,7 +154,7 @@ async def open_base(
     usage: UsageRecorder,
     stack: AsyncExitStack,
 ) -> BaseServices:
-    """Return the services of accounts, documents, models, events and metering."""
+    """Return the services of accounts, documents, models, events, tool servers, metering and the audit."""
     reader = await stack.enter_async_context(open_reader(database.location))
     stores = make_stores(reader, signing_keys(settings))
     # Before anything of the database is remembered.
@@ -163,7 +165,11 @@ async def open_base(
     metering = make_metering(settings, usage, reader, tasks)
     catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
     live = await open_live(settings, accounts, tasks, stack, is_node=cluster.member is not None)
-    return BaseServices(stores, reader, change_log, accounts, quotas, documents, metering, catalog, live)
+    servers = make_servers(settings, tasks, stack, accounts.commits)
+    audit = await open_audit(settings, database, tasks)
+    return BaseServices(
+        stores, reader, change_log, accounts, quotas, documents, metering, catalog, live, servers, audit
+    )
 
 
 async def open_services(
@@ -180,8 +186,7 @@ async def open_services(
     stores, accounts, quotas, documents = base.stores, base.accounts, base.quotas, base.documents
     catalog, live = base.catalog, base.live
     node_id = "" if cluster.member is None else cluster.member.id
-    servers = make_servers(settings, tasks, stack, accounts.commits)
-    identity = make_identity(settings, accounts, stores)
+    servers, identity = base.servers, make_identity(settings, accounts, stores)
     parts = PluginDependencies(
         settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
     )
@@ -196,7 +201,6 @@ async def open_services(
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
     storage = BatchStorage(quotas, documents.file_stores.batches, bool(node_id))
     batches = await open_batches(settings, stores, accounts, requests, room, tasks, passing, storage)
-    audit = await open_audit(settings, database, tasks)
     services = GatewayServices(
         settings=settings,
         tasks=tasks,
@@ -204,7 +208,7 @@ async def open_services(
         cluster=cluster,
         database_check=DatabaseCheck(database),
         change_log=base.change_log,
-        audit=audit,
+        audit=base.audit,
         health=await open_health(database, cluster, tasks, stack),
         sources=sources,
         accounts=accounts,
@@ -225,13 +229,19 @@ async def open_services(
             settings, signing_keys(settings), tasks, room, accounts.changes, node_id
         ),
         limits=await open_limits(settings, catalog, live, quotas, tasks, stack),
-        age_limits=make_age_limits(settings, live, documents, audit, accounts.commits, tasks),
+        age_limits=make_age_limits(settings, live, documents, base.audit, accounts.commits, tasks),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )
+    await start_services(services, stores, stack)
+    return services
+
+
+async def start_services(services: GatewayServices, stores: AccountStores, stack: AsyncExitStack) -> None:
+    """Load the providers and plugins, then follow the other nodes and take over from dead ones."""
     await open_sources(services, stack)
     watch_changes(services, stores)
-    start_reaper(cluster, tasks, [live.answers.end_unclaimed, services.resumption.streams.resume])
-    return services
+    left = [services.live.answers.end_unclaimed, services.resumption.streams.resume]
+    start_reaper(services.cluster, services.tasks, left)
 
 
 async def open_health(
