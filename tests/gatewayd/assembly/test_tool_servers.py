@@ -8,6 +8,7 @@ from gatewayd.events.records import EventTarget
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.settings import load
 from gatewayd.tasks import TaskRegistry
+from tests.fakes.accounts.memory_stores import Memory
 from tests.fakes.providers.models import make_actor
 
 
@@ -33,7 +34,7 @@ async def test_servers_of_the_settings_are_known(state: Path) -> None:
     text = '[{"url": "http://127.0.0.1:1", "type": "openapi", "info": {"id": "s", "name": "S"}}]'
     settings = load(None, {"DATA_DIR": str(state), "TOOL_SERVER_CONNECTIONS": text})
     async with AsyncExitStack() as stack:
-        made = make_servers(settings, TaskRegistry(), stack)
+        made = make_servers(settings, TaskRegistry(), stack, Memory())
         assert made.service.known.problems == ()
 
 
