@@ -38,6 +38,7 @@ class RedisClient:
         self._errors: tuple[type[Exception], ...] = (self._library.RedisError, OSError, TimeoutError)
         self._clock = clock
         self._closed_until = 0.0
+        self._sentinels: list[Any] = []
         self._commands = self._open(url, COMMAND_SECONDS)
         self.blocking = self._open(url, BLOCK_SECONDS + 2.0)
 
@@ -88,7 +89,7 @@ class RedisClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        for client in (self._commands, self.blocking):
+        for client in (self._commands, self.blocking, *self._sentinels):
             await client.aclose()
 
     def _open(self, url: str, seconds: float) -> Any:
@@ -126,6 +127,7 @@ class RedisClient:
         asked = parse_qs(parts.query).get("sentinel_password", [None])[0]
         module = importlib.import_module("redis.asyncio.sentinel")
         found = module.Sentinel(sentinels, sentinel_kwargs={**given, "password": asked})
+        self._sentinels += found.sentinels
         return found.master_for(service, db=int(database or 0), **given, **secret)
 
 
