@@ -380,8 +380,9 @@ async def shelve(
     text: str | ExtractionResult,
     embedder: HashEmbedder | None = None,
 ) -> File:
-    """Keep a completed file with its passages, and their vectors when there is a model."""
+    """Keep a completed file with its passages, and their vectors when there is a model; may be repeated."""
     passages = MemoryPassages(library)
+    library.tables.files.pop(file.id, None)
     await MemoryFiles(library).add(replace(file, status=FileStatus.PENDING))
     await passages.stage(file.id, extraction_of(text) if isinstance(text, str) else text)
     if embedder is not None:

@@ -20,8 +20,9 @@ async def test_a_picture_becomes_a_file_of_the_user(tmp_path: Path) -> None:
     kept = await MediaFiles(files).keep(OWNER, ResultMedia("image", b"picture", "image/png"))
     assert (kept["type"], kept["name"], kept["content_type"]) == ("image", "image.png", "image/png")
     assert kept["url"] == f"/api/v1/files/{kept['id']}/content"
-    file, path = await files.content(OWNER, kept["id"])
-    assert (file.user_id, path.read_bytes()) == ("u1", b"picture")
+    file, content = await files.content(OWNER, kept["id"])
+    assert content.path is not None
+    assert (file.user_id, content.path.read_bytes()) == ("u1", b"picture")
     with pytest.raises(GatewayError):
         await files.get(make_actor("u2", Role.USER), kept["id"])
 
