@@ -56,8 +56,8 @@ async def find_former(database: Database, word: str) -> list[int]:
 
 async def _add_file(client: Any, file: File) -> None:
     columns = {"id": file.id, **columns_of(file)}
-    # That is of a later version.
-    del columns["blank_pages"]
+    # These are of later versions.
+    del columns["blank_pages"], columns["blob"]
     places = ", ".join(placeholder(client, place) for place in range(1, len(columns) + 1))
     await client.execute_query(
         f"INSERT INTO files ({', '.join(columns)}) VALUES ({places})", [*columns.values()]
