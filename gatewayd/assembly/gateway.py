@@ -185,7 +185,6 @@ async def open_services(
     base = await open_base(settings, database, cluster, tasks, usage, stack)
     stores, accounts, quotas, documents = base.stores, base.accounts, base.quotas, base.documents
     catalog, live = base.catalog, base.live
-    node_id = "" if cluster.member is None else cluster.member.id
     servers, identity = base.servers, make_identity(settings, accounts, stores)
     parts = PluginDependencies(
         settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
@@ -199,7 +198,7 @@ async def open_services(
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
-    storage = BatchStorage(quotas, documents.file_stores.batches, bool(node_id))
+    storage = BatchStorage(quotas, documents.file_stores.batches, bool(cluster.node_id))
     batches = await open_batches(settings, stores, accounts, requests, room, tasks, passing, storage)
     services = GatewayServices(
         settings=settings,
@@ -226,7 +225,7 @@ async def open_services(
         room=room,
         metering=base.metering,
         resumption=await open_resumption(
-            settings, signing_keys(settings), tasks, room, accounts.changes, node_id
+            settings, signing_keys(settings), tasks, room, accounts.changes, cluster.node_id
         ),
         limits=await open_limits(settings, catalog, live, quotas, tasks, stack),
         age_limits=make_age_limits(settings, live, documents, base.audit, accounts.commits, tasks),

@@ -61,6 +61,11 @@ class ClusterServices:
     member: NodeMember | None
     duties: Duties
 
+    @property
+    def node_id(self) -> str:
+        """The id of the node, "" for a daemon alone."""
+        return "" if self.member is None else self.member.id
+
 
 def new_node_id(settings: Settings) -> str:
     """Return the id of a node, "" for a daemon alone."""
