@@ -90,9 +90,10 @@ class FastRows:
         return exchange
 
     def end(self, exchange: "Exchange", reply: web.StreamResponse | None, status: int) -> None:
-        """Note the end of a request."""
+        """Note the end of a request; without a reply it was not answered."""
         self.forget(exchange)
-        self._observation.note_fast()
+        if reply is not None:
+            self._observation.note_fast()
         self._observation.end(exchange.observed, exchange.request, reply, status)
 
     def forget(self, exchange: "Exchange") -> None:

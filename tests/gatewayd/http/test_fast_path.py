@@ -259,6 +259,7 @@ async def test_a_client_that_leaves_cancels_the_call() -> None:
                 await asyncio.sleep(0.005)
         assert site.calls.ended[-1].outcome is CallOutcome.CANCELLED
         assert site.watcher.served_requests[-1].status == 499
+        assert site.metrics.fast == 0
 
 
 async def test_a_caller_who_loses_access_is_refused_by_the_handler() -> None:
