@@ -7,15 +7,15 @@ import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.extras import PackageExtra, find_library, missing_extra_error
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.location import DatabaseLocation
-from gatewayd.storage.transfer.postgres_tables import POOL_OPTIONS, PREFETCHED_ROWS
+from gatewayd.storage.transfer.postgres_tables import PREFETCHED_ROWS, connect_directly
 from gatewayd.storage.transfer.sqlite_files import BUSY_SECONDS, connect
 
 PRIMARY_CODE: Final = 0xFF
@@ -117,29 +117,23 @@ async def open_foreign_server(location: DatabaseLocation) -> AsyncIterator[Forei
 
     Raises not_configured without the library of PostgreSQL, and GatewayError for failures of the server.
     """
-    driver = find_library(PackageExtra.POSTGRES)
-    if driver is None:
-        raise missing_extra_error("cannot use PostgreSQL", PackageExtra.POSTGRES)
-    options = {name: value for name, value in location.credentials.items() if name not in POOL_OPTIONS}
-    try:
-        with translate_errors("reach the database"):
-            connection = await driver.connect(**options)
-        try:
-            async with connection.transaction(isolation="repeatable_read", readonly=True):
-                columns: dict[str, set[str]] = {}
-                for table, column in await connection.fetch(COLUMNS):
-                    columns.setdefault(table, set()).add(column)
-                yield ForeignPostgres(
-                    connection, {table: frozenset(names) for table, names in columns.items()}
-                )
-        finally:
-            await connection.close()
-    except (driver.PostgresError, driver.InterfaceError, driver.InternalClientError, OSError) as error:
-        code = getattr(error, "sqlstate", None)
-        reason = f"SQLSTATE {code}" if code else "the connection was lost"
-        raise GatewayError(
-            ErrorKind.UNAVAILABLE, f"cannot {READ} at {location.address}: {reason}", param="database"
-        ) from error
+    async with (
+        connect_directly(location, partial(_failure, location)) as connection,
+        connection.transaction(isolation="repeatable_read", readonly=True),
+    ):
+        columns: dict[str, set[str]] = {}
+        for table, column in await connection.fetch(COLUMNS):
+            columns.setdefault(table, set()).add(column)
+        yield ForeignPostgres(connection, {table: frozenset(names) for table, names in columns.items()})
+
+
+def _failure(location: DatabaseLocation, error: Exception) -> GatewayError:
+    """Return the failure for an error of the driver."""
+    code = getattr(error, "sqlstate", None)
+    reason = f"SQLSTATE {code}" if code else "the connection was lost"
+    return GatewayError(
+        ErrorKind.UNAVAILABLE, f"cannot {READ} at {location.address}: {reason}", param="database"
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

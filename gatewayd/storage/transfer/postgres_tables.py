@@ -1,6 +1,6 @@
 """The tables of a PostgreSQL database on one connection of its own, without the ORM's limits of time."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -137,8 +137,21 @@ class PostgresTables:
 
 @asynccontextmanager
 async def open_tables(location: DatabaseLocation) -> AsyncIterator[PostgresTables]:
-    """Connect, and read the schema; raises GatewayError for every failure of the server, and not_configured
-    without the library of PostgreSQL."""
+    """Connect, and read the schema; raises the errors of `connect_directly`."""
+    async with connect_directly(location, _failure) as connection:
+        tables = PostgresTables(connection)
+        await tables.read_schema()
+        yield tables
+
+
+@asynccontextmanager
+async def connect_directly(
+    location: DatabaseLocation, failure: Callable[[Exception], GatewayError]
+) -> AsyncIterator[Any]:
+    """Connect without the ORM; closed at the end of the block, whose errors of the server become `failure`.
+
+    Raises not_configured without the library of PostgreSQL, and GatewayError for every failure of the server.
+    """
     driver = find_library(PackageExtra.POSTGRES)
     if driver is None:
         raise missing_extra_error("cannot use PostgreSQL", PackageExtra.POSTGRES)
@@ -147,13 +160,11 @@ async def open_tables(location: DatabaseLocation) -> AsyncIterator[PostgresTable
         with translate_errors("reach the database"):
             connection = await driver.connect(**options)
         try:
-            tables = PostgresTables(connection)
-            await tables.read_schema()
-            yield tables
+            yield connection
         finally:
             await connection.close()
     except (driver.PostgresError, driver.InterfaceError, driver.InternalClientError, OSError) as error:
-        raise _failure(error) from error
+        raise failure(error) from error
 
 
 def _failure(error: Exception) -> GatewayError:

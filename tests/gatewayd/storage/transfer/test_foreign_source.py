@@ -10,7 +10,7 @@ import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.location import parse
-from gatewayd.storage.transfer import foreign_source, sqlite_files
+from gatewayd.storage.transfer import foreign_source, postgres_tables, sqlite_files
 from gatewayd.storage.transfer.foreign_source import open_foreign_file, open_foreign_server
 from tests.fakes.storage.open_webui import NEW, household, make_file, make_server
 from tests.fakes.storage.postgres import Postgres
@@ -167,7 +167,7 @@ async def test_a_server_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyP
             pass
     assert caught.value.kind is ErrorKind.UNAVAILABLE
     assert "secret" not in caught.value.full_message
-    monkeypatch.setattr(foreign_source, "find_library", lambda extra: None)
+    monkeypatch.setattr(postgres_tables, "find_library", lambda extra: None)
     with pytest.raises(GatewayError, match=r"gatewayd\[postgres\]"):
         async with open_foreign_server(location):
             pass
