@@ -6,6 +6,8 @@ starts listens on free ports of loopback, keeps its files in a temporary folder,
 
   quick    requests/s, chunks/s, added latency, CPU per request and chunk at a few numbers of connections
   core     the same at 1, 16, 64 and 256 connections
+  router   CPU in ratio to vllm-router (--router PROGRAM), with proxies that check nothing as floors; fails if
+           less than 95 % of the requests of a row take the fast path
   memory   resident memory idle, under load, and per held stream
   leave    is the provider freed when clients leave while it is silent?
   start    time from exec to READY on an existing database
@@ -24,30 +26,36 @@ import platform
 import resource
 import signal
 import sys
+import sysconfig
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.bench import documents, report, suites
+from tests.bench.floors import STARTS
 from tests.bench.goals import goals_table
-from tests.bench.measure import CORE, MANY, QUICK, Bench, Case, alternate, say, show
+from tests.bench.measure import CORE, MANY, QUICK, ROUTER, Bench, Case, alternate, say, show
 from tests.bench.targets import (
+    ROUTER_NAME,
     Gateway,
     Target,
     check,
     checked_out,
     prepared_gateway,
+    running_floor,
     running_mock,
     running_nginx,
+    running_router,
 )
 from tests.bench.tools import CannotRunError, build, require
 
 ROOT = Path(__file__).parents[2]
 ALL = ("core", "memory", "leave", "start", "many")
-SUITES = ("quick", *ALL, "soak", "all")
+SUITES = ("quick", *ALL, "router", "soak", "all")
+LEAST_FAST_SHARE = 0.95
 LEAST_FILES = 5000
 
 
@@ -61,6 +69,12 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=_positive(int), default=3, help="alternations (3)")
     parser.add_argument("--seconds", type=_positive(float), default=2.0, help="of each measurement (2)")
+    parser.add_argument(
+        "--router", type=Path, metavar="PROGRAM", help="vllm-router, of an environment of its own"
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="compare with the --json of an earlier run"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all results in a file")
     parser.add_argument("--against", metavar="REV", help="measure another commit in the same run")
     parser.add_argument(
@@ -71,6 +85,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(given)
     named = [one for suite in options.suite for one in (ALL if suite == "all" else (suite,))]
     options.suite = list(dict.fromkeys(named))
+    if "router" in options.suite and options.router is None:
+        parser.error("--suite router needs --router PROGRAM, from pip install vllm-router")
     return options
 
 
@@ -94,11 +110,13 @@ class Run:
         tools = build(folder)
         self.bench = Bench(tools, stack.enter_context(running_mock(tools, folder)))
         self.gateways = list(self._gateways())
+        self.earlier = read_results(options.compare)
         self.results: dict[str, Any] = {
             "machine": {
                 "cores": os.cpu_count(),
                 "kernel": platform.release(),
                 "python": platform.python_version(),
+                "has_profile_guided_python": has_profile_guided_python(),
             },
             "options": {"rounds": options.rounds, "seconds": options.seconds, "nice": options.nice},
         }
@@ -146,6 +164,19 @@ class Run:
 
     def core(self) -> None:
         self.rates(CORE, self.options.rounds)
+
+    def router(self) -> None:
+        with ExitStack() as stack:
+            mock = self.bench.mock
+            floors = [stack.enter_context(running_floor(name, mock, self.folder)) for name in STARTS]
+            router = running_router(self.options.router, mock, self.folder / "router")
+            with self._targets() as targets:
+                targets += [*floors, stack.enter_context(router)]
+                runs = alternate(self.bench, ROUTER, targets, self.options.rounds, self.options.seconds)
+        self.results.setdefault("runs", {}).update(runs)
+        for case in ROUTER:
+            earlier = self.earlier.get("runs", {}).get(case.name, {})
+            show(report.router_table(case, runs[case.name], earlier))
 
     def many(self) -> None:
         self.rates((MANY,), 1)
@@ -196,6 +227,32 @@ def prepare(options: argparse.Namespace) -> None:
         raise CannotRunError(f"cannot run with --nice {options.nice}: that needs root") from error
 
 
+def has_profile_guided_python() -> bool:
+    """Return whether this Python was compiled with profile-guided optimisation."""
+    return "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS"))
+
+
+def read_results(path: Path | None) -> dict[str, Any]:
+    """Return the results of an earlier run; nothing without a file."""
+    if path is None:
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CannotRunError(f"cannot read {path}: {error}") from error
+    return found
+
+
+def slow_rows(results: Mapping[str, Any]) -> list[str]:
+    """Return the rows compared with vllm-router in which the general way answered too many requests."""
+    rows = []
+    for name, runs in results.get("runs", {}).items():
+        shares = [sample.get("fast_share") for sample in runs.get("gatewayd", ())]
+        if ROUTER_NAME in runs and any(share is not None and share < LEAST_FAST_SHARE for share in shares):
+            rows.append(name)
+    return rows
+
+
 def check_writable(path: Path) -> None:
     """Refuse a file that could not be written after all the measuring."""
     try:
@@ -204,8 +261,8 @@ def check_writable(path: Path) -> None:
         raise CannotRunError(f"cannot write {path}: {error.strerror}") from error
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measure, print and keep."""
+def run(options: argparse.Namespace) -> int:
+    """Measure, print and keep; return the exit status."""
     prepare(options)
     with tempfile.TemporaryDirectory(prefix="bench-") as name, ExitStack() as stack:
         run = Run(options, Path(name), stack)
@@ -217,17 +274,21 @@ def run(options: argparse.Namespace) -> None:
         finally:
             if options.json is not None:
                 options.json.write_text(json.dumps(run.results, indent=1) + "\n")
+        slow = slow_rows(run.results)
+        if slow:
+            say(f"less than {LEAST_FAST_SHARE:.0%} of the requests took the fast path: {', '.join(slow)}")
+        return 1 if slow else 0
 
 
 def main() -> int:
-    """Run and return the exit status: 2 when it cannot run, 130 when it was interrupted."""
+    """Run and return the exit status: 1 when the fast path was missed, 2 for no run, 130 when interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
         if sys.argv[1:2] == ["documents"]:
             documents.main(sys.argv[2:])
         else:
-            run(arguments())
+            return run(arguments())
     except CannotRunError as error:
         say(str(error))
         return 2

@@ -32,7 +32,7 @@ struct answer {
     int status, chunks;
     long left;          /* bytes of the body or of its HTTP chunk that are still to come */
     uint64_t began;     /* ns */
-    const char *marker; /* what each chunk of this answer has to carry */
+    const char *marker; /* what each chunk of this answer has to carry; NULL for an answer without chunks */
     size_t text_size;   /* of the head, then of a stream's unfinished line, or of a whole body's start */
     char text[TEXT_SIZE];
 };
@@ -215,9 +215,9 @@ static inline enum fault judge(struct answer *a, int chunks, uint64_t now)
 {
     if (a->status != 200)
         blame(a, STATUS, a->text, a->text_size);
-    else if (!a->is_streamed)
+    else if (!a->is_streamed && a->marker)
         read_stamp(a, a->text, a->text_size, now);
-    else if (!a->is_done)
+    else if (a->is_streamed && !a->is_done)
         blame(a, NO_DONE, a->text, a->text_size);
     if (!a->fault && a->chunks != chunks)
         blame(a, COUNT, a->text, a->text_size);

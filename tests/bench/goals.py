@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.bench.report import difference, middle, paired, ratio, shown, table
+from tests.bench.targets import ROUTER_NAME
 
 Results = dict[str, Any]
 Found = Sequence[float | None] | None  # one value per limit; None when it was not measured
 OURS = "gatewayd"
+CHUNK_RATE = "chunks_per_second"
 STILL = 0.1  # MiB a minute: less than this is no growth that could fall
 
 
@@ -46,12 +48,38 @@ def _samples(results: Results, case: str) -> dict[str, list[dict[str, Any]]] | N
     return runs if runs and OURS in runs else None
 
 
-def _ratio(case: str, field: str) -> Callable[[Results], Found]:
+def _ratio(*cases: str, fields: Sequence[str], other: str = "nginx") -> Callable[[Results], Found]:
+    """Return a search for each field of each case in ratio to another target."""
+
     def find(results: Results) -> Found:
-        runs = _samples(results, case)
-        return None if runs is None else [paired(runs, OURS, "nginx", field, ratio)]
+        found: list[float | None] = []
+        for case in cases:
+            runs = _samples(results, case)
+            if runs is None or other not in runs:
+                return None
+            found += [paired(runs, OURS, other, field, ratio) for field in fields]
+        return found
 
     return find
+
+
+def _of_router(*cases: str, fields: Sequence[str] = ("cpu_us",)) -> Callable[[Results], Found]:
+    return _ratio(*cases, fields=fields, other=ROUTER_NAME)
+
+
+def _one_at_a_time(results: Results) -> Found:
+    runs = _samples(results, "plain_1")
+    return None if runs is None else [paired(runs, OURS, "direct", "total_ms.p50", difference)]
+
+
+def _fast_share(results: Results) -> Found:
+    """Return the smallest share of requests on the fast path, of the rows with the router."""
+    shares = [
+        middle(runs, OURS, "fast_share")
+        for runs in results.get("runs", {}).values()
+        if OURS in runs and ROUTER_NAME in runs
+    ]
+    return [min((share or 0.0) for share in shares)] if shares else None
 
 
 def _cost(case: str) -> Callable[[Results], Found]:
@@ -121,14 +149,24 @@ GOALS = (
     Goal(
         "64 connections, whole answers: requests/s of nginx",
         (0.20,),
-        _ratio("plain_64", "requests_per_second"),
+        _ratio("plain_64", fields=["requests_per_second"]),
         True,
     ),
     Goal("the same: CPU us per request", (110.0,), _cost("plain_64")),
     Goal("64 paced streams: CPU us per chunk", (32.0,), _cost("paced_64")),
     Goal("the same: first token added p50 / p99 ms", (4.0, 6.0), _first_token),
-    Goal("16 unpaced streams: chunks/s of nginx", (0.85,), _ratio("unpaced_16", "chunks_per_second"), True),
-    Goal("256 paced streams: chunks/s of nginx", (0.98,), _ratio("paced_256", "chunks_per_second"), True),
+    Goal(
+        "16 unpaced streams: chunks/s of nginx",
+        (0.85,),
+        _ratio("unpaced_16", fields=[CHUNK_RATE]),
+        True,
+    ),
+    Goal(
+        "256 paced streams: chunks/s of nginx",
+        (0.98,),
+        _ratio("paced_256", fields=[CHUNK_RATE]),
+        True,
+    ),
     Goal("the same: errors", (0.0,), _errors("paced_256")),
     Goal("memory idle, MiB", (90.0,), _idle),
     Goal("memory per held stream, KiB, of 500 / 2000", (30.0, 30.0), _held),
@@ -139,4 +177,15 @@ GOALS = (
         "long run: growth in the last third, MiB/min / faster than in the first by", (2.0, 0.0), _soak_growth
     ),
     Goal("the same: errors", (0.0,), _soak_errors),
+    Goal("64 connections, whole answers: CPU of vllm-router", (1.15,), _of_router("plain_64")),
+    Goal("64 / 256 paced streams: CPU of vllm-router", (1.05, 1.05), _of_router("paced_64", "paced_256")),
+    Goal(
+        "256 paced streams: first token p50 / p99 of vllm-router",
+        (1.2, 1.3),
+        _of_router("paced_256", fields=("first_ms.p50", "first_ms.p99")),
+    ),
+    Goal("16 unpaced streams: CPU of vllm-router", (0.8,), _of_router("unpaced_16")),
+    Goal("one request at a time: answer added p50 ms", (0.2,), _one_at_a_time),
+    Goal("models / health: CPU of vllm-router", (1.5, 2.5), _of_router("models_16", "health_16")),
+    Goal("smallest share of requests on the fast path", (0.95,), _fast_share, True),
 )

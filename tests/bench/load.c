@@ -5,13 +5,15 @@
  *          [--warm-up 0.5] [--chunks 1] [--ramp 4000]
  *
  * plain    each connection asks, reads the answer and asks again
+ * get      the same with GET of --path; any answer of status 200 is good
  * stream   the same with streamed answers of --chunks chunks each
  * hold     opens --connections streams and holds them until standard input ends
  * leave    opens them, and leaves --seconds after all of them have begun
  *
  * Connections are opened at --ramp per second. Samples are taken in --seconds after --warm-up; then requests that
  * are under way are read to their end. Every answer is checked whole (see answer.h), also those of the warm-up.
- * hold and leave print {"held":N} when all streams have begun. The last line on standard output is the result, JSON.
+ * plain, get and stream print {"window":"began"} and {"window":"ended"} when the samples begin and end; hold and leave
+ * print {"held":N} when all streams have begun. The last line on standard output is the result, JSON.
  */
 #include "common.h"
 
@@ -46,7 +48,7 @@ static struct options {
     const char *mode, *path, *key, *model;
     int port, connections, chunks;
     double seconds, warm_up, ramp;
-    bool is_streamed, is_held;
+    bool is_streamed, is_held, is_get;
 } options = {.path = "/v1/chat/completions", .connections = 1, .seconds = 2, .warm_up = 0.5, .chunks = 1, .ramp = 4000};
 
 static struct conn *conns;
@@ -112,7 +114,7 @@ static void fail(struct conn *c, enum fault fault)
 
 static void finish(struct conn *c, uint64_t now)
 {
-    enum fault fault = judge(&c->answer, options.chunks, now);
+    enum fault fault = judge(&c->answer, options.is_get ? 0 : options.chunks, now);
     if (fault) {
         fail(c, fault);
         return;
@@ -191,8 +193,9 @@ static void start(struct conn *c, uint64_t now)
 {
     snprintf(c->marker, sizeof c->marker, "%04x-%011" PRIx64, (unsigned)(c - conns) & 0xffff,
              serial++ & 0xfffffffffffu);
-    memcpy(c->request + marker_at, c->marker, MARKER_SIZE);
-    begin_answer(&c->answer, options.is_streamed, c->marker, now);
+    if (!options.is_get)
+        memcpy(c->request + marker_at, c->marker, MARKER_SIZE);
+    begin_answer(&c->answer, options.is_streamed, options.is_get ? NULL : c->marker, now);
     c->sent = 0;
     c->is_retried = false;
     c->is_active = true;
@@ -251,6 +254,15 @@ static void handle(struct conn *c, uint32_t events)
     }
 }
 
+static void write_get(void)
+{
+    char *request;
+    request_size = (size_t)asprintf(&request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%s%s%s\r\n", options.path,
+                                    options.port, options.key ? "Authorization: Bearer " : "",
+                                    options.key ? options.key : "", options.key ? "\r\n" : "");
+    request_template = request;
+}
+
 static void write_template(void)
 {
     static const char story[] = "Write a short story about a lighthouse keeper who finds a letter in a bottle.";
@@ -306,11 +318,20 @@ static bool run(uint64_t end, bool is_draining)
     return true;
 }
 
+static void tell_window(const char *what)
+{
+    printf("{\"window\":\"%s\"}\n", what);
+    fflush(stdout);
+}
+
 static void run_measured(uint64_t began)
 {
     window_began = began + (uint64_t)(options.warm_up * (double)SECOND);
     window_ended = window_began + (uint64_t)(options.seconds * (double)SECOND);
+    run(window_began, false);
+    tell_window("began");
     run(window_ended, false);
+    tell_window("ended");
     is_over = true;
     run(now_ns() + GRACE, true);
     for (int i = 0; i < options.connections; i++)
@@ -373,14 +394,15 @@ static bool read_options(int count, char **arguments)
     options.mode = optind == count - 1 ? arguments[optind] : "";
     options.is_held = !strcmp(options.mode, "hold") || !strcmp(options.mode, "leave");
     options.is_streamed = options.is_held || !strcmp(options.mode, "stream");
-    bool is_known = options.is_streamed || !strcmp(options.mode, "plain");
+    options.is_get = !strcmp(options.mode, "get");
+    bool is_known = options.is_streamed || options.is_get || !strcmp(options.mode, "plain");
     return is_known && options.port && options.model && options.connections > 0 && options.seconds > 0 && options.ramp > 0;
 }
 
 int main(int count, char **arguments)
 {
     if (!read_options(count, arguments)) {
-        fprintf(stderr, "usage: load plain|stream|hold|leave --port P --model M [options]; see the head of load.c\n");
+        fprintf(stderr, "usage: load plain|get|stream|hold|leave --port P --model M [options]; see the head of load.c\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -388,7 +410,10 @@ int main(int count, char **arguments)
     raise_file_limit();
     poller = epoll_create1(0);
     uint64_t began = now_ns();
-    write_template();
+    if (options.is_get)
+        write_get();
+    else
+        write_template();
     open_all(began);
     if (options.is_held)
         run_held(began);

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.bench.processes import busy_seconds
-from tests.bench.targets import Mock, Target
-from tests.bench.tools import Tools, Work, running_load
+from tests.bench.processes import busy_seconds, cpu_seconds_of
+from tests.bench.targets import Mock, RequestCounts, Target
+from tests.bench.tools import Load, Tools, Work, running_load
 
 Sample = dict[str, Any]
 Runs = dict[str, dict[str, list[Sample]]]  # case -> target -> a sample per round
@@ -17,11 +17,12 @@ Runs = dict[str, dict[str, list[Sample]]]  # case -> target -> a sample per roun
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of work; `unit` is what processor time is counted by."""
+    """A kind of work; `unit` is what processor time is counted by, `path` one other than of chats."""
 
     name: str
     title: str
     work: Work
+    path: str | None = None
 
     @property
     def unit(self) -> str:
@@ -67,7 +68,10 @@ MANY = Case(
     "1000 streams at once, each with its own content",
     Work("stream", "m-c50-i100", 1000, seconds=10.0, warm_up=2.0, chunks=50, ramp=1000.0),
 )
+MODELS = Case("models_16", "GET of the models", Work("get", "m-fast", 16), "/v1/models")
+HEALTH = Case("health_16", "GET of the health", Work("get", "m-fast", 16), "/health")
 QUICK = (plain(1), plain(64), paced(64), UNPACED)
+ROUTER = (plain(64), paced(64), paced(256), UNPACED, plain(1), MODELS, HEALTH)
 CORE = (*map(plain, (1, 16, 64, 256)), *map(paced, (1, 16, 64, 256)), UNPACED)
 
 
@@ -92,38 +96,52 @@ def alternate(
         for case in cases:
             work = replace(case.work, seconds=max(seconds, case.work.seconds if case is MANY else 0))
             for target in targets if number % 2 == 0 else reversed(targets):
-                sample = measure(bench, target, work)
+                sample = measure(bench, target, work, case.path)
                 runs[case.name][target.name].append(sample)
                 say(_progress(number, case, target, sample))
     return runs
 
 
-def measure(bench: Bench, target: Target, work: Work) -> Sample:
-    """Do the work once; return the load generator's result with processor time and memory of the target."""
-    began, before = time.monotonic(), _costs(bench, target)
-    with running_load(bench.tools.load, work, target.port, target.path, target.key) as load:
+def measure(bench: Bench, target: Target, work: Work, path: str | None = None) -> Sample:
+    """Do the work once; return the load generator's result with processor time and memory of the target.
+
+    Processor time is that of the window in which samples are taken. `fast_share` is the share of all requests
+    that a gateway answered on its fast path, None for a target that does not tell.
+    """
+    counted_before = target.counts()
+    with running_load(bench.tools.load, work, target.port, path or target.path, target.key) as load:
+        load.wait_window()
+        began, before = time.monotonic(), _costs(bench, target, load)
+        load.wait_window()
+        wall, after = time.monotonic() - began, _costs(bench, target, load)
         sample = load.result()
-    wall = time.monotonic() - began
-    spent = {name: value - before[name] for name, value in _costs(bench, target).items()}
-    units = sample["all_chunks"] if work.mode == "stream" else sample["all_ok"]
+    spent = {name: value - before[name] for name, value in after.items()}
+    units = sample["chunks"] if work.mode == "stream" else sample["ok"]
     sample["cpu_us"] = spent["target"] / units * 1e6 if units else None
     sample["cpu_share"] = spent["target"] / wall
     ours = sum(value for name, value in spent.items() if name != "machine")
     sample["other_cpu"] = max(0.0, spent["machine"] - ours) / wall
     sample["peak_kib"] = target.session.memory().peak
+    sample["fast_share"] = _fast_share(counted_before, target.counts())
     target.session.settle()
     return sample
 
 
-def _costs(bench: Bench, target: Target) -> Mapping[str, float]:
-    """Return the processor seconds so far, by who spent them; our children are load generators."""
-    children, own = (resource.getrusage(who) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
+def _fast_share(before: RequestCounts | None, after: RequestCounts | None) -> float | None:
+    if before is None or after is None or after.requests == before.requests:
+        return None
+    return (after.fast - before.fast) / (after.requests - before.requests)
+
+
+def _costs(bench: Bench, target: Target, load: Load) -> Mapping[str, float]:
+    """Return the processor seconds so far, by who spent them."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
     is_direct = target.session is bench.mock.session
     return {
         "machine": busy_seconds(),
         "target": target.session.cpu_seconds(),
         "mock": 0.0 if is_direct else bench.mock.session.cpu_seconds(),
-        "load": children.ru_utime + children.ru_stime,
+        "load": cpu_seconds_of(load.process.pid),
         "own": own.ru_utime + own.ru_stime,
     }
 
@@ -135,6 +153,8 @@ def _progress(number: int, case: Case, target: Target, sample: Sample) -> str:
         f"round {number + 1}  {case.name:11} {target.name:10} {rate:10,.0f} {case.unit}s/s  {cost:>7} us each"
     )
     line += f"  other cpu {sample['other_cpu']:.2f}"
+    if sample["fast_share"] is not None:
+        line += f"  fast {sample['fast_share']:.1%}"
     if sample["errors"]:
         faults = {name: count for name, count in sample["faults"].items() if count}
         line += f"  ERRORS {faults} {sample['sample'][:200]}"

@@ -5,6 +5,7 @@
  *
  * POST .../chat/completions   an answer, whole or streamed
  * GET .../models              the models named on the command line
+ * GET /health                 {}
  * GET /stats                  {"connections":N,"answers":N}, the answers being those in progress
  *
  * The name of a model carries its behaviour: m[-c<chunks>][-i<ms between chunks>][-d<ms before the first>].
@@ -250,6 +251,8 @@ static bool route(struct conn *c, const char *head, const char *body)
         return begin(c, body);
     if (!strncmp(head, "GET ", 4) && memmem(head, size, "/models ", 8))
         return put_whole(c, "200 OK", model_list);
+    if (!strncmp(head, "GET /health ", 12))
+        return put_whole(c, "200 OK", "{}");
     if (!strncmp(head, "GET /stats ", 11)) {
         char text[100];
         snprintf(text, sizeof text, "{\"connections\":%ld,\"answers\":%ld}", connections, answers);

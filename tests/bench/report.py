@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tests.bench.measure import Case, Sample
+from tests.bench.targets import ROUTER_NAME
 
 Samples = dict[str, list[Sample]]  # target -> a sample per round
 
@@ -35,16 +36,23 @@ def middle(runs: Samples, target: str, field: str) -> float | None:
     return median(field_of(sample, field) for sample in runs.get(target, ()))
 
 
-def paired(
+def pairs(
     runs: Samples, target: str, other: str, field: str, compare: Callable[[float, float], float]
-) -> float | None:
-    """Compare two targets in each round and return the median of what came out."""
+) -> list[float]:
+    """Compare two targets in each round and return what came out."""
     found = []
     for ours, theirs in zip(runs.get(target, ()), runs.get(other, ()), strict=False):
         a, b = field_of(ours, field), field_of(theirs, field)
         if a is not None and b:
             found.append(compare(a, b))
-    return median(found)
+    return found
+
+
+def paired(
+    runs: Samples, target: str, other: str, field: str, compare: Callable[[float, float], float]
+) -> float | None:
+    """Compare two targets in each round and return the median of what came out."""
+    return median(pairs(runs, target, other, field, compare))
 
 
 def ratio(ours: float, other: float) -> float:
@@ -90,6 +98,26 @@ def case_table(case: Case, runs: Samples) -> str:
         row += [_added(runs, target, one) for one in added]
         row += [shown(middle(runs, target, "cpu_us")), str(sum(sample["errors"] for sample in samples))]
         rows.append([*row, shown(middle(runs, target, "other_cpu"))])
+    return f"### {case.title}\n\n{table(head, rows)}\n{_faults(runs)}"
+
+
+def router_table(case: Case, runs: Samples, earlier: Samples) -> str:
+    """Return the table of one case in ratio to vllm-router, with the ratio of an earlier run."""
+    rate = f"{case.unit}s_per_second"
+    delay = "first_ms" if case.unit == "chunk" else "total_ms"
+    head = ["target", f"{case.unit}s/s", f"CPU us/{case.unit}", f"of {ROUTER_NAME} (range)", "earlier"]
+    head += [f"{delay.split('_')[0]} p50 / p99 ms", "fast", "errors", "other CPU"]
+    rows = []
+    for target, samples in runs.items():
+        row = [target, shown(middle(runs, target, rate)), shown(middle(runs, target, "cpu_us"))]
+        ratios = pairs(runs, target, ROUTER_NAME, "cpu_us", ratio)
+        row += [_with_range(ratios) if ratios else "-"]
+        row += [shown(paired(earlier, target, ROUTER_NAME, "cpu_us", ratio))]
+        row += [" / ".join(shown(middle(runs, target, f"{delay}.{one}")) for one in ("p50", "p99"))]
+        share = middle(runs, target, "fast_share")
+        row += ["-" if share is None else f"{share:.1%}"]
+        rows.append([*row, str(sum(sample["errors"] for sample in samples))])
+        rows[-1].append(shown(middle(runs, target, "other_cpu")))
     return f"### {case.title}\n\n{table(head, rows)}\n{_faults(runs)}"
 
 

@@ -1,6 +1,7 @@
 """What is measured: the mock provider directly, through nginx, and through gatewayd. All on loopback."""
 
 import contextlib
+import http.client
 import json
 import os
 import socket
@@ -17,7 +18,10 @@ from tests.bench.tools import CannotRunError, Tools, Work, require, running_load
 from tests.fakes.daemons.daemon import free_port
 
 START_SECONDS = 60.0
+COUNTERS = ("gatewayd_http_requests_total", "gatewayd_http_fast_requests_total")
+METRICS_HEADERS = {"Gatewayd-Protocol": "1"}
 KEY = "sk-bench"  # of nginx; each gateway issues its own
+ROUTER_NAME = "vllm-router"
 GATEWAY_PATH = "/api/chat/completions"
 MOCK_PATH = "/v1/chat/completions"
 MODELS = ("m-fast", "m-c10-i5", "m-c50-i10", "m-c50-i100", "m-c100-i0", "m-c100-i20", "m-c40-i15000")
@@ -69,14 +73,49 @@ base_url = "http://127.0.0.1:{provider}/v1"
 
 
 @dataclass(frozen=True)
+class RequestCounts:
+    """Requests that a gateway has answered, and those of them on its fast path."""
+
+    requests: float
+    fast: float
+
+
+@dataclass(frozen=True)
 class Target:
-    """A server that answers chat completions."""
+    """A server that answers chat completions; `control` is the control socket of a gateway."""
 
     name: str
     port: int
     path: str
     session: Session
     key: str | None = None
+    control: Path | None = None
+
+    def counts(self) -> RequestCounts | None:
+        """Return the requests so far; None for a target that does not count them."""
+        if self.control is None:
+            return None
+        with http_over(self.control) as connection:
+            connection.request("GET", "/v1/metrics", headers=METRICS_HEADERS)
+            lines = connection.getresponse().read().decode().splitlines()
+        samples = [line.rsplit(" ", 1) for line in lines if line.startswith(COUNTERS)]
+        found = dict.fromkeys(COUNTERS, 0.0)
+        for name, value in samples:
+            found[name.split("{")[0]] += float(value)
+        if not found[COUNTERS[0]]:
+            return None
+        return RequestCounts(found[COUNTERS[0]], found[COUNTERS[1]])
+
+
+@contextlib.contextmanager
+def http_over(path: Path) -> Iterator[http.client.HTTPConnection]:
+    """Connect to a unix socket that speaks HTTP."""
+    connection = http.client.HTTPConnection("localhost", timeout=START_SECONDS)
+    with contextlib.closing(connection), socket.socket(socket.AF_UNIX) as channel:
+        channel.settimeout(START_SECONDS)
+        channel.connect(str(path))
+        connection.sock = channel
+        yield connection
 
 
 @dataclass(frozen=True)
@@ -97,11 +136,7 @@ def running_mock(tools: Tools, folder: Path) -> Iterator[Mock]:
     """Start the mock provider on a free port."""
     log = folder / "mock.log"
     with running_session([str(tools.mock), "0", *MODELS], log) as session:
-        deadline = time.monotonic() + START_SECONDS
-        while not log.read_text().endswith("\n"):
-            _check_start(session, log, deadline)
-            time.sleep(0.01)
-        yield Mock(int(log.read_text()), session)
+        yield Mock(_told_port(session, log), session)
 
 
 @contextlib.contextmanager
@@ -126,11 +161,33 @@ def running_nginx(mock: Mock, folder: Path) -> Iterator[Target]:
     log = folder / "error.log"
     command = ["nginx", "-p", str(folder), "-c", str(configuration), "-e", str(log)]
     with running_session(command, log) as session:
-        deadline = time.monotonic() + START_SECONDS
-        while not _accepts(port):
-            _check_start(session, log, deadline)
-            time.sleep(0.01)
+        _wait_accepting(session, log, port)
         yield Target("nginx", port, MOCK_PATH, session, KEY)
+
+
+@contextlib.contextmanager
+def running_router(program: Path, mock: Mock, folder: Path) -> Iterator[Target]:
+    """Start vllm-router in front of the provider, without checks of keys."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port, metrics_port = free_port(), free_port()
+    command = [str(program), "--host", "127.0.0.1", "--port", str(port), "--policy", "round_robin"]
+    command += ["--worker-urls", f"http://127.0.0.1:{mock.port}", "--log-level", "error"]
+    command += ["--prometheus-port", str(metrics_port), "--disable-retries"]
+    log = folder / "router.log"
+    with running_session(command, log, folder=folder, environment=_environment()) as session:
+        _wait_accepting(session, log, port)
+        yield Target(ROUTER_NAME, port, MOCK_PATH, session)
+
+
+@contextlib.contextmanager
+def running_floor(name: str, mock: Mock, folder: Path) -> Iterator[Target]:
+    """Start a proxy of `floors` in front of the provider."""
+    log = folder / f"{name}.log"
+    command = [sys.executable, "-m", "tests.bench.floors", name, str(mock.port)]
+    with running_session(
+        command, log, folder=Path(__file__).parents[2], environment=_environment()
+    ) as session:
+        yield Target(name, _told_port(session, log), MOCK_PATH, session)
 
 
 @dataclass(frozen=True)
@@ -146,7 +203,8 @@ class Gateway:
     def running(self) -> Iterator[tuple[Target, float]]:
         """Start it; yield it with the seconds from exec to READY."""
         with started(self.root, self.state) as (port, session, seconds):
-            yield Target(self.name, port, GATEWAY_PATH, session, self.key), seconds
+            control = self.state / "control.sock"
+            yield Target(self.name, port, GATEWAY_PATH, session, self.key, control), seconds
 
 
 def prepared_gateway(name: str, root: Path, mock: Mock, state: Path) -> Gateway:
@@ -231,6 +289,22 @@ def _environment() -> dict[str, str]:
     """Return an environment without settings of the gateway."""
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
     return {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _told_port(session: Session, log: Path) -> int:
+    """Wait until a server has written its port, and return it."""
+    deadline = time.monotonic() + START_SECONDS
+    while not log.read_text().endswith("\n"):
+        _check_start(session, log, deadline)
+        time.sleep(0.01)
+    return int(log.read_text())
+
+
+def _wait_accepting(session: Session, log: Path, port: int) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not _accepts(port):
+        _check_start(session, log, deadline)
+        time.sleep(0.01)
 
 
 def _check_start(session: Session, log: Path, deadline: float) -> None:

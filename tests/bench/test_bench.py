@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.bench.__main__ import read_results, slow_rows
 from tests.bench.goals import GOALS, goals_table
-from tests.bench.measure import UNPACED, Bench, alternate, plain
-from tests.bench.report import case_table, shown
+from tests.bench.measure import HEALTH, MODELS, UNPACED, Bench, alternate, plain
+from tests.bench.report import case_table, router_table, shown
 from tests.bench.suites import growth_by_thirds, measure_leave
-from tests.bench.targets import MOCK_PATH, checked_out, running_mock
+from tests.bench.targets import MOCK_PATH, ROUTER_NAME, checked_out, running_floor, running_mock
 from tests.bench.tools import CannotRunError, Work, build, running_load
 
 pytestmark = pytest.mark.real("cc")
@@ -99,6 +100,40 @@ def test_tables_tell_what_was_measured(bench: Bench) -> None:
     assert sample["errors"] == 0
     assert shown(sample["chunks_per_second"]) in text
     assert sample["cpu_us"] > 0
+
+
+@pytest.mark.parametrize("name", ["raw", "aiohttp"])
+def test_floors_pass_on_all_that_is_measured(bench: Bench, name: str, tmp_path: Path) -> None:
+    with running_floor(name, bench.mock, tmp_path) as floor:
+        runs = alternate(bench, (plain(4), UNPACED, MODELS, HEALTH), [floor], 1, 0.1)
+    for of_case in runs.values():
+        [sample] = of_case[name]
+        assert (sample["errors"], sample["fast_share"]) == (0, None), sample
+        assert sample["ok"] > 0
+        assert sample["cpu_us"] > 0
+
+
+def test_ratios_to_the_router_are_told_with_those_of_an_earlier_run() -> None:
+    fields = {"total_ms": {"p50": 1.0, "p99": 2.0}, "other_cpu": 0.0, "faults": {}}
+    sides = {"gatewayd": (150.0, 0.5), ROUTER_NAME: (100.0, None)}
+    runs = {
+        name: [sample | fields | {"fast_share": share} for sample in samples(1000, cpu)]
+        for name, (cpu, share) in sides.items()
+    }
+    text = router_table(plain(64), runs, {"gatewayd": samples(1000, 200), ROUTER_NAME: samples(1000, 100)})
+    assert "| gatewayd | 1,000 | 150 | 1.50 (1.50 to 1.50) | 2 | 1 / 2 | 50.0% | 0 | 0 |" in text
+    results = {"runs": {"plain_64": runs}}
+    assert slow_rows(results) == ["plain_64"]
+    assert "| 64 connections, whole answers: CPU of vllm-router | <= 1.15 | 1.50 | MISSED |" in goals_table(
+        results
+    )
+
+
+def test_an_earlier_run_is_read(tmp_path: Path) -> None:
+    with pytest.raises(CannotRunError, match="cannot read"):
+        read_results(tmp_path / "none.json")
+    (tmp_path / "run.json").write_text('{"runs": {}}')
+    assert read_results(tmp_path / "run.json") == {"runs": {}}
 
 
 def samples(rate: float, cpu: float, errors: int = 0) -> list[dict[str, Any]]:

@@ -96,17 +96,30 @@ class Load:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
+    def wait_window(self) -> None:
+        """Wait until the samples begin, then until they end."""
+        if "window" not in self._line("its samples were taken"):
+            raise CannotRunError("the load generator does not tell when its samples begin and end")
+
     def wait_held(self) -> int:
         """Wait until all streams of `hold` or `leave` have begun and return how many are held."""
+        return int(self._line("its streams had begun")["held"])
+
+    def _line(self, what: str) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise CannotRunError("the load generator ended before its streams had begun")
-        return int(json.loads(line)["held"])
+            raise CannotRunError(f"the load generator ended before {what}")
+        found: dict[str, Any] = json.loads(line)
+        return found
 
     def result(self) -> dict[str, Any]:
         """End what is held, wait for the end and return the last line of the output."""
-        output, _ = self.process.communicate()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.close()
+        output = self.process.stdout.read()
+        self.process.wait()
         if self.process.returncode or not output.strip():
             raise CannotRunError(f"the load generator ended with status {self.process.returncode}")
         result: dict[str, Any] = json.loads(output.splitlines()[-1])

@@ -62,6 +62,10 @@ def test_a_thousand_paced_chats(tmp_path: Path) -> None:
             work = Work("stream", "m-c50-i100", STREAMS, seconds=2.0, warm_up=0.0, chunks=50)
             with running_load(tools.load, work, target.port, target.path, target.key) as load:
                 result = load.result()
+            counts = target.counts()
     assert result["errors"] == 0, result
     assert result["all_ok"] >= STREAMS
     assert result["all_chunks"] >= STREAMS * 50
+    assert counts is not None
+    assert counts.requests >= STREAMS
+    assert 0 <= counts.fast <= counts.requests
