@@ -137,8 +137,10 @@ def test_editing_and_answering_again_make_branches(page: Page, site: Site) -> No
     fork = page.locator(".message.question").get_by_role("group", name="Branches")
     expect(fork).to_contain_text("2/2")
     answers(page).get_by_role("button", name="Answer again").click()
-    expect_idle(page)
+    # The new answer takes the place of the other one before it ends.
     expect(answers(page).get_by_role("group", name="Branches")).to_contain_text("2/2")
+    expect(answers(page)).to_contain_text("second words")
+    expect_idle(page)
     fork.get_by_role("button", name="Previous branch").click()
     expect(page.locator(".message.question")).to_contain_text("first words")
     expect(answers(page)).to_contain_text("first words")

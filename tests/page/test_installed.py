@@ -25,12 +25,19 @@ KEPT = """async () => {
 }"""
 
 
+def settle(page: Page) -> None:
+    """Wait for the modules of the view and of the sidebar: a page loads itself anew when it cannot load one."""
+    page.get_by_role("heading", level=1, name="Account").wait_for()
+    page.locator("#sidebar").get_by_role("link", name="Documents").first.wait_for()
+
+
 @pytest.fixture
 def installed(contexts: NewContext, noise: Noise) -> tuple[BrowserContext, Page]:
     """Return a browser in which the page is installed."""
     context = contexts(service_workers="allow")
     page = context.new_page()
     page.goto("/settings")
+    settle(page)
     assert page.evaluate(WAIT).endswith("/service-worker.js")
     return context, page
 
@@ -38,7 +45,7 @@ def installed(contexts: NewContext, noise: Noise) -> tuple[BrowserContext, Page]
 def test_without_a_connection_a_notice_is_shown(installed: tuple[BrowserContext, Page], noise: Noise) -> None:
     context, page = installed
     page.reload()
-    page.locator("#sidebar").wait_for()
+    settle(page)
     context.set_offline(True)
     page.goto("/documents")
     expect(page.get_by_role("heading", name="No connection")).to_be_visible()
@@ -81,6 +88,7 @@ def test_the_files_of_an_earlier_release_go(contexts: NewContext) -> None:
       await cache.put("/static/0/app/main.js", new Response("old"));
     }""")
     page.goto("/settings")
+    settle(page)
     page.evaluate(WAIT)
     (name,) = page.evaluate("() => caches.keys()")
     assert re.fullmatch("page-[0-9a-f]{12}", name)
