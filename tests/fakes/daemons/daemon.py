@@ -12,8 +12,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,67 @@ def started(
     )
 
 
+@dataclass(frozen=True)
+class Start:
+    """How a daemon is to be started; see `running_daemon`."""
+
+    state: Path
+    args: Sequence[str]
+    settings: Mapping[str, str]
+    ready: bool = True
+    fresh: bool = False
+    module: str = "gatewayd"
+    activated: Sequence[socket.socket] = ()
+    files: int | None = None
+
+    def changed(self, state: Path, settings: Mapping[str, str]) -> "Start":
+        """Return the same start of another state with other settings."""
+        return replace(self, state=state, settings=settings)
+
+
+@contextlib.contextmanager
+def running_alone(start: Start, log: list[str] | None = None) -> Iterator[Daemon]:
+    """Run one process, which prints to a list that may be shared."""
+    state, args, settings = start.state, start.args, start.settings
+    state.mkdir(parents=True, exist_ok=True)
+    is_made = "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()
+    if not (start.fresh or is_made):
+        migrated_copy(state)
+    port = int(settings.get("PORT", 0)) or free_port()
+    env = environment(state, port, settings)
+    activated = start.activated
+    if activated:
+        env |= {"LISTEN_FDS": str(len(activated)), "LISTEN_FDNAMES": ":".join("http" for _ in activated)}
+    process = started(start.module, args, env, [channel.fileno() for channel in activated])
+    if start.files is not None:
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (start.files, start.files))
+    printed: list[str] = [] if log is None else log
+    daemon = Daemon(process, f"http://127.0.0.1:{port}", state / "control.sock", state, printed)
+    reader = threading.Thread(target=_drain, args=(daemon,), daemon=True)
+    reader.start()
+    try:
+        if start.ready:
+            wait_ready(daemon)
+        yield daemon
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=45)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        reader.join(timeout=5)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+class Starting:
+    """What starts the daemons of tests: a process each, or what tests/conftest.py puts in its place."""
+
+    run: Callable[[Start], contextlib.AbstractContextManager[Daemon]] = staticmethod(running_alone)
+
+
 @contextlib.contextmanager
 def running_daemon(
     state: Path,
@@ -142,35 +203,11 @@ def running_daemon(
 
     A new one finds a database with its schema, unless it is to be `fresh` or has the state of a quick start.
     It listens on a port, or on the sockets that it is `activated` with. `files` is how many it may open.
+    With GATEWAYD_TEST_NODES it is several nodes behind a balancer; see tests/fakes/cluster/balanced.py.
     """
-    state.mkdir(parents=True, exist_ok=True)
-    if not (fresh or "--quickstart" in args or "DATABASE_URL" in settings or (state / NAME).exists()):
-        migrated_copy(state)
-    port = int(settings.get("PORT", 0)) or free_port()
-    env = environment(state, port, settings)
-    if activated:
-        env |= {"LISTEN_FDS": str(len(activated)), "LISTEN_FDNAMES": ":".join("http" for _ in activated)}
-    process = started(module, args, env, [channel.fileno() for channel in activated])
-    if files is not None:
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (files, files))
-    daemon = Daemon(process, f"http://127.0.0.1:{port}", state / "control.sock", state)
-    reader = threading.Thread(target=_drain, args=(daemon,), daemon=True)
-    reader.start()
-    try:
-        if ready:
-            wait_ready(daemon)
+    start = Start(state, args, settings, ready, fresh, module, activated, files)
+    with Starting.run(start) as daemon:
         yield daemon
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(timeout=45)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        reader.join(timeout=5)
-        assert process.stdout is not None
-        process.stdout.close()
 
 
 def wait_ready(daemon: Daemon) -> None:
