@@ -30,6 +30,7 @@ defaults
     mode http
     balance roundrobin
     retries 0
+    option abortonclose
     timeout connect 5s
     timeout client 10m
     timeout server 10m
