@@ -227,7 +227,7 @@ async def open_services(
         resumption=await open_resumption(
             settings, signing_keys(settings), tasks, room, accounts.changes, cluster.node_id
         ),
-        limits=await open_limits(settings, catalog, live, quotas, tasks, stack),
+        limits=await open_limits(settings, catalog, live, quotas, tasks, stack, cluster.node_id),
         age_limits=make_age_limits(settings, live, documents, base.audit, accounts.commits, tasks),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )
@@ -239,7 +239,11 @@ async def start_services(services: GatewayServices, stores: AccountStores, stack
     """Load the providers and plugins, then follow the other nodes and take over from dead ones."""
     await open_sources(services, stack)
     watch_changes(services, stores)
-    left = [services.live.answers.end_unclaimed, services.resumption.streams.resume]
+    left = [
+        services.live.answers.end_unclaimed,
+        services.resumption.streams.resume,
+        services.limits.limits.close_open,
+    ]
     start_reaper(services.cluster, services.tasks, left)
 
 

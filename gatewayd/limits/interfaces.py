@@ -111,7 +111,11 @@ class BudgetStore(Protocol):
         ...
 
     async def close_open(self) -> int:
-        """Count the open reservations of this process's former lives as used; return their number."""
+        """Count the open reservations of processes that have ended as used; return their number.
+
+        They are those of nodes whose lease is over, or for a daemon alone all. A node that was only silent
+        settles its calls later all the same.
+        """
         ...
 
     async def prune(self, before: int) -> int:

@@ -100,15 +100,19 @@ class Limits:
         self._rules: dict[str, LimitRule] = {}
 
     async def load(self) -> int:
-        """Read the rules at the start; return the number of reservations of a former process.
+        """Read the rules at the start; return the number of reservations of processes that have ended.
 
         They are counted as used: nobody knows what became of their calls.
         """
         await self._store.remove_orphans()
-        closed = await self._budgets.close_open()
+        closed = await self.close_open()
         await self._budgets.prune(self._clock() - KEPT_SECONDS)
         await self.load_rules()
         return closed
+
+    async def close_open(self) -> int:
+        """Charge the reservations of processes that have ended, and return their number."""
+        return await self._budgets.close_open()
 
     async def load_rules(self) -> None:
         """Read the rules: at the start, and after a change by another process."""

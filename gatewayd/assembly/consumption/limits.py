@@ -122,9 +122,10 @@ async def open_limits(
     quotas: StorageQuotas,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
+    node_id: str = "",
 ) -> LimitServices:
     """Return the services; from now on they admit the calls of the catalogue's models."""
-    budgets, rates = TortoiseBudgets(), MemoryRates()
+    budgets, rates = TortoiseBudgets(node_id), MemoryRates()
     ledger = BudgetLedger(budgets, BudgetWarnings(live.events, tasks).warn)
     options = LimitOptions(unknown_price(settings))
 
@@ -136,7 +137,7 @@ async def open_limits(
     limits = Limits(TortoiseLimitRules(), rates, budgets, admission, quotas)
     closed = await limits.load()
     if closed:
-        log.warning("%s calls of the former process stay charged as reserved", closed)
+        log.warning("%s calls of processes that have ended stay charged as reserved", closed)
     tasks.spawn("ledger of budgets", ledger.run())
     stack.push_async_callback(ledger.flush, FLUSH_SECONDS)
     queues = QueueAdmission(queue_options(settings), QueuePositions(live.events, tasks).announce)

@@ -18,10 +18,18 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import placeholder, write_transaction
 from gatewayd.storage.engine.upserts import insert_rows
+from gatewayd.storage.nodes.nodes import ALIVE
 from gatewayd.storage.tables.limits import LimitCounterRow, LimitReservationRow
 
 MAX_USED: Final = 2**62
 """Maximum amount of a counter; more is not counted."""
+
+CLOSED: Final = "-"
+"""Node of reservations that are charged because their node is dead. A node that was only silent still settles
+them."""
+
+CLOSED_SECONDS: Final = 86_400
+"""Time for which a node that was silent can settle a call."""
 
 
 @dataclass(slots=True)
@@ -45,7 +53,7 @@ class _Counter:
 
 
 class TortoiseBudgets:
-    """Implements `limits.interfaces.BudgetStore`; `node` names this process among those of one database."""
+    """Implements `limits.interfaces.BudgetStore`; `node` is the id of this node, "" for a daemon alone."""
 
     def __init__(self, node: str = "", clock: ids.Clock = ids.now) -> None:
         self._node = node
@@ -77,13 +85,9 @@ class TortoiseBudgets:
         return {by_text[row["id"]]: CounterUse(row["used"], row["reserved"]) for row in rows}
 
     async def close_open(self) -> int:
-        """Count the open reservations of former processes of this name as used."""
+        """Count the open reservations of processes that have ended as used."""
         async with write_transaction("close the reservations") as client:
-            statement = SqlStatement(client)
-            rows = await statement.run(
-                "DELETE FROM limit_reservations"  # noqa: S608 - no values
-                f" WHERE node = {statement.bind(self._node)} RETURNING call_id, counter_id, amount"
-            )
+            rows = await (self._close_dead(client) if self._node else self._close_all(client))
             freed: dict[str, int] = {}
             for row in rows:
                 freed[row["counter_id"]] = freed.get(row["counter_id"], 0) + row["amount"]
@@ -94,6 +98,30 @@ class TortoiseBudgets:
                     [[amount, counter_id] for counter_id, amount in sorted(freed.items())],
                 )
         return len({row["call_id"] for row in rows})
+
+    async def _close_all(self, client: Any) -> Sequence[Any]:
+        """Delete the reservations of former processes; return those that were open."""
+        statement = SqlStatement(client)
+        rows = await statement.run(
+            "DELETE FROM limit_reservations RETURNING call_id, counter_id, amount, node"  # noqa: S608
+        )
+        return [row for row in rows if row["node"] != CLOSED]
+
+    async def _close_dead(self, client: Any) -> Sequence[Any]:
+        """Mark the reservations of dead nodes, and return them; delete those that were marked long ago."""
+        old = SqlStatement(client)
+        limit = old.bind(self._clock() - CLOSED_SECONDS)
+        await old.run(
+            "DELETE FROM limit_reservations"  # noqa: S608 - no values
+            f" WHERE node = {old.bind(CLOSED)} AND created_at < {limit} RETURNING id"
+        )
+        statement = SqlStatement(client)
+        closed = statement.bind(CLOSED)
+        return await statement.run(
+            f"UPDATE limit_reservations SET node = {closed} WHERE node NOT IN {ALIVE}"  # noqa: S608
+            f" AND node <> {statement.bind(CLOSED)} AND node <> {statement.bind(self._node)}"
+            " RETURNING call_id, counter_id, amount"
+        )
 
     async def prune(self, before: int) -> int:
         """Delete the counters of old periods."""
@@ -122,16 +150,20 @@ class TortoiseBudgets:
         )
 
 
-async def _take_held(client: Any, call_ids: Sequence[str]) -> Mapping[tuple[str, str], int]:
-    """Delete the reservations of calls; return their amounts by the ids of call and counter."""
+async def _take_held(client: Any, call_ids: Sequence[str]) -> Mapping[tuple[str, str], tuple[int, int]]:
+    """Delete the reservations of calls; return what each has charged, and what of it is still held, by the ids
+    of call and counter."""
     if not call_ids:
         return {}
     statement = SqlStatement(client)
     rows = await statement.run(
         f"DELETE FROM limit_reservations WHERE call_id {statement.among(call_ids)}"  # noqa: S608 - no values
-        " RETURNING call_id, counter_id, amount"
+        " RETURNING call_id, counter_id, amount, node"
     )
-    return {(row["call_id"], row["counter_id"]): row["amount"] for row in rows}
+    return {
+        (row["call_id"], row["counter_id"]): (row["amount"], 0 if row["node"] == CLOSED else row["amount"])
+        for row in rows
+    }
 
 
 async def _lock(client: Any, demands: Sequence[BudgetDemand]) -> dict[str, _Counter]:
@@ -177,18 +209,19 @@ async def _insert(client: Any, keys: Sequence[CounterKey]) -> None:
 def _settle(
     counters: Mapping[str, _Counter],
     settlements: Sequence[BudgetSettlement],
-    held: Mapping[tuple[str, str], int],
+    held: Mapping[tuple[str, str], tuple[int, int]],
 ) -> list[BudgetDemand]:
     """Replace held amounts by real ones; return the demands whose counters reached their warning."""
     warned = []
     for settlement in settlements:
         for demand, amount in zip(settlement.reservation.demands, settlement.amounts, strict=True):
             counter = counters.get(demand.key.text)
-            reserved = held.get((settlement.reservation.id, demand.key.text))
-            if counter is None or reserved is None:
+            found = held.get((settlement.reservation.id, demand.key.text))
+            if counter is None or found is None:
                 continue
+            charged, reserved = found
             room = MAX_USED - counter.use.used
-            counter.more_used += min(amount - reserved, room)
+            counter.more_used += min(amount - charged, room)
             counter.more_reserved -= reserved
             settled = counter.use.used - counter.use.reserved
             if demand.warn_at is not None and settled >= demand.warn_at and not counter.is_warned:

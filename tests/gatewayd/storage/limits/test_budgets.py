@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewayd import ids
 from gatewayd.limits.interfaces import BudgetStore
 from gatewayd.limits.periods import BudgetPeriod
 from gatewayd.limits.records import (
@@ -22,9 +23,12 @@ from gatewayd.limits.records import (
     LimitRule,
     LimitSubject,
 )
+from gatewayd.nodes.records import Node
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.limits.budgets import TortoiseBudgets
+from gatewayd.storage.limits.budgets import CLOSED_SECONDS, TortoiseBudgets
 from gatewayd.storage.limits.rules import TortoiseLimitRules
+from gatewayd.storage.nodes.nodes import TortoiseNodes
+from gatewayd.storage.tables.limits import LimitReservationRow
 from tests.fakes.limits.memory_budgets import MemoryBudgets
 from tests.gatewayd.storage.conftest import ENGINES, make_location
 
@@ -50,7 +54,9 @@ async def books(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     async with Database.open(make_location(request, tmp_path, request.param)):
         for rule_id, subject in (("r1", LimitSubject.TOTAL), ("r2", LimitSubject.DEFAULT)):
             await TortoiseLimitRules().put(LimitRule(rule_id, subject))
-        yield Books(TortoiseBudgets("a"), TortoiseBudgets("b"))
+        # Nodes need PostgreSQL.
+        nodes = ("a", "b") if request.param == "postgres" else ("", "")
+        yield Books(*map(TortoiseBudgets, nodes))
 
 
 def demand(key: CounterKey, amount: int, most: int = 100, warn_at: int | None = None) -> BudgetDemand:
@@ -110,9 +116,53 @@ async def test_warning_comes_once_a_period_by_settled_amounts(books: Books) -> N
 
 async def test_open_reservations_stay_charged_after_a_crash(books: Books) -> None:
     await books.store.apply([reservation("c1", demand(DAY, 30), demand(HELD, 7))], [])
-    assert await books.store.close_open() == 1
+    assert await books.other.close_open() == 1
     assert [await use(books.store, key) for key in (DAY, HELD)] == [(30, 0), (7, 0)]
-    assert await books.store.close_open() == 0
+    assert await books.other.close_open() == 0
+
+
+@pytest.mark.parametrize("engine", ["postgres"])
+async def test_only_the_reservations_of_dead_nodes_are_closed_and_silent_ones_settle_later(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    async with Database.open(make_location(request, tmp_path, engine)):
+        await TortoiseLimitRules().put(LimitRule("r1", LimitSubject.TOTAL))
+        nodes, silent, other = TortoiseNodes(), TortoiseBudgets("a"), TortoiseBudgets("b")
+        await nodes.add(Node("a", "one"), 60)
+        held = [reservation(name, demand(DAY, 20)) for name in ("kept", "c1", "c2")]
+        await silent.apply(held, [])
+        assert await other.close_open() == 0
+        assert await use(other, DAY) == (60, 60)
+        await silent.apply([], [settled(held[0], 5)])
+        await nodes.remove("a")
+        assert await silent.close_open() == 0, "its own calls go on"
+        assert await other.close_open() == 2
+        assert await use(other, DAY) == (45, 0)
+        # The node comes back: its calls used 3 and 70.
+        for _ in range(2):
+            await silent.apply([], [settled(held[1], 3), settled(held[2], 70)])
+        assert await use(other, DAY) == (78, 0)
+        # What nobody settles is charged for good, and its row is deleted a day later.
+        await silent.apply([reservation("lost", demand(DAY, 10))], [])
+        assert await other.close_open() == 1
+        assert await TortoiseBudgets("b", lambda: ids.now() + CLOSED_SECONDS + 10).close_open() == 0
+        assert not await LimitReservationRow.all().count()
+        assert await use(other, DAY) == (88, 0)
+
+
+@pytest.mark.parametrize("engine", ["postgres"])
+async def test_a_daemon_alone_closes_what_nodes_left(
+    request: pytest.FixtureRequest, tmp_path: Path, engine: str
+) -> None:
+    async with Database.open(make_location(request, tmp_path, engine)):
+        await TortoiseLimitRules().put(LimitRule("r1", LimitSubject.TOTAL))
+        node, alone = TortoiseBudgets("a"), TortoiseBudgets()
+        await node.apply([reservation("c1", demand(DAY, 4))], [])
+        assert await TortoiseBudgets("b").close_open() == 1
+        await node.apply([reservation("c2", demand(DAY, 4))], [])
+        assert await alone.close_open() == 1
+        assert await use(alone, DAY) == (8, 0)
+        assert not await LimitReservationRow.all().count()
 
 
 async def test_processes_together_never_exceed_a_budget(books: Books) -> None:
