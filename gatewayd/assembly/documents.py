@@ -40,6 +40,7 @@ from gatewayd.knowledge.retrieval import RetrievalService, SearchBackends, Searc
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.sync import CollectionSync
 from gatewayd.knowledge.uploads import DocumentUploads
+from gatewayd.metering.service_calls import ServiceCalls
 from gatewayd.pipeline.documents.attachments import AttachmentOptions, DocumentAttachments
 from gatewayd.pipeline.documents.attachments import ReferenceServices as AttachedDocuments
 from gatewayd.sandbox import confinement
@@ -140,6 +141,7 @@ async def open_documents(
     database: Database,
     quotas: StorageLimiter,
     cluster: ClusterServices,
+    calls: ServiceCalls,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
 ) -> DocumentServices:
@@ -170,7 +172,7 @@ async def open_documents(
     engines = SearchEngines(
         index=await open_index(settings, database, stores.passages, tasks, stack),
         words=await stack.enter_async_context(open_lexical(reader)),
-        embedding=make_embedding(settings, tasks),
+        embedding=make_embedding(settings, tasks, calls),
     )
     stack.push_async_callback(engines.embedding.close)
     extractor = make_extractor(settings, tasks, stack)

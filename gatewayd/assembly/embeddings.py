@@ -8,6 +8,7 @@ from typing import Final
 from gatewayd.ingest.interfaces import Embedder
 from gatewayd.knowledge.fusion import WORD_WEIGHT
 from gatewayd.knowledge.interfaces import Reranker
+from gatewayd.metering.service_calls import ServiceCalls
 from gatewayd.sandbox.confinement import SandboxMode
 from gatewayd.settings import Settings
 from gatewayd.tasks import TaskRegistry
@@ -80,13 +81,13 @@ class ConfiguredEmbedders:
             await model.close()
 
 
-def make_embedding(settings: Settings, tasks: TaskRegistry) -> ConfiguredEmbedders:
+def make_embedding(settings: Settings, tasks: TaskRegistry, calls: ServiceCalls) -> ConfiguredEmbedders:
     """Return the models. Each is loaded, or its service called, at first use.
 
     Raises not_configured when the settings name a model that is none.
     """
     return ConfiguredEmbedders(
-        settings, make_embedder(settings, tasks), make_reranker(settings, tasks), tasks
+        settings, make_embedder(settings, tasks, calls), make_reranker(settings, tasks, calls), tasks
     )
 
 
@@ -99,31 +100,33 @@ def word_weight(settings: Settings) -> float:
     return WORD_WEIGHT if own is None else own
 
 
-def make_embedder(settings: Settings, tasks: TaskRegistry) -> AnyEmbedder:
+def make_embedder(settings: Settings, tasks: TaskRegistry, calls: ServiceCalls) -> AnyEmbedder:
     """Return the configured embedding model."""
     engine, model = settings.rag_embedding_engine, settings.rag_embedding_model
     if engine == "openai":
         return OpenAiEmbedder(
             _remote(
                 settings, settings.rag_openai_api_base_url, settings.rag_openai_api_key.get_secret_value()
-            )
+            ),
+            calls,
         )
     if engine == "ollama":
         return OllamaEmbedder(
-            _remote(settings, settings.rag_ollama_base_url, settings.rag_ollama_api_key.get_secret_value())
+            _remote(settings, settings.rag_ollama_base_url, settings.rag_ollama_api_key.get_secret_value()),
+            calls,
         )
     options = _local(settings, LocalKind(engine or BUILTIN), model)
     return LocalEmbedder(options, tasks)
 
 
-def make_reranker(settings: Settings, tasks: TaskRegistry) -> AnyReranker | None:
+def make_reranker(settings: Settings, tasks: TaskRegistry, calls: ServiceCalls) -> AnyReranker | None:
     """Return the configured reranker, None for none."""
     model = settings.rag_reranking_model
     if settings.rag_reranking_engine == "external":
         key = settings.rag_external_reranker_api_key.get_secret_value()
         timeout = settings.rag_external_reranker_timeout
         service = ServiceOptions(settings.rag_external_reranker_url, key or None, timeout)
-        return ExternalReranker(service, model)
+        return ExternalReranker(service, model, calls)
     if settings.rag_reranking_engine == "local":
         kind = LocalKind.DIRECTORY if model.startswith("/") else LocalKind.FASTEMBED
         sandbox = SandboxMode(settings.ingest_sandbox)

@@ -20,7 +20,7 @@ from gatewayd.assembly.accounts import (
 from gatewayd.assembly.batches import BatchStorage, PassingServices, make_batch_requests, open_batches
 from gatewayd.assembly.cluster.changes import watch_changes
 from gatewayd.assembly.cluster.services import ChangeServices, open_changes
-from gatewayd.assembly.consumption.limits import make_quotas, open_limits
+from gatewayd.assembly.consumption.limits import groups_of, make_quotas, open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import LiveServices, open_live
 from gatewayd.assembly.identity import make_identity
@@ -59,6 +59,7 @@ from gatewayd.http.connections.capacity import DescriptorBudget, public_descript
 from gatewayd.limits.storage_quotas import StorageQuotas
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.recorder import UsageRecorder
+from gatewayd.metering.service_calls import ServiceCalls
 from gatewayd.observe.health import HealthMonitor
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.settings import Settings
@@ -161,8 +162,9 @@ async def open_base(
     change_log = await open_changes(settings, database)
     accounts = await make_accounts(settings, stores, database, stack, change_log.freshness)
     quotas = make_quotas(accounts, stores)
-    documents = await open_documents(settings, accounts, database, quotas, cluster, tasks, stack)
     metering = make_metering(settings, usage, reader, tasks)
+    calls = ServiceCalls(metering.meter, partial(groups_of, stores))
+    documents = await open_documents(settings, accounts, database, quotas, cluster, calls, tasks, stack)
     catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
     live = await open_live(settings, accounts, tasks, stack, is_node=cluster.member is not None)
     servers = make_servers(settings, tasks, stack, accounts.commits)

@@ -13,6 +13,7 @@ from gatewayd.ingest.interfaces import Embedder, FileStore, PassageStore, SpaceS
 from gatewayd.ingest.records import EmbeddingSpace
 from gatewayd.ingest.size_classes import REINDEX
 from gatewayd.ingest.updates import IndexUpdates
+from gatewayd.metering.service_calls import NOBODY, WorkOwner, paid_by
 
 log = logging.getLogger(__name__)
 
@@ -190,9 +191,11 @@ class EmbeddingSpaces:
     async def _fill(self, file_id: str, target: EmbeddingTarget) -> int:
         added = 0
         await self._no_ingest.wait()
-        async for count in embed_missing(self._stores.passages, file_id, target, REINDEX):
-            added += count
-            await self._no_ingest.wait()
+        file = await self._stores.files.find(file_id)
+        with paid_by(NOBODY if file is None else WorkOwner(file.user_id)):
+            async for count in embed_missing(self._stores.passages, file_id, target, REINDEX):
+                added += count
+                await self._no_ingest.wait()
         active = await self._stores.spaces.find_active()
         if added and active is not None and active.name == target.space.name:
             await self._updates.changed(file_id, await self._stores.files.collections_of(file_id))

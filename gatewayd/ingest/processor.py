@@ -18,6 +18,7 @@ from gatewayd.ingest.job_leases import ProcessingLease, leased_step
 from gatewayd.ingest.records import ExtractionResult, File, FileStatus, TextPart
 from gatewayd.ingest.size_classes import QueueKey, SizeClass, size_class_of
 from gatewayd.ingest.updates import IndexUpdates, IngestStores
+from gatewayd.metering.service_calls import WorkOwner, paid_by
 from gatewayd.text import replace_presentation_forms
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class FileProcessor:
         # The record of a completed file does not describe its staged text: the file keeps its class.
         if file.status is FileStatus.PENDING and size_class_of(file.size, described.chunks) > size:
             return False
-        with self._spaces.pause_reindex():
+        with self._spaces.pause_reindex(), paid_by(WorkOwner(file.user_id)):
             await self._embed(described, key, lease)
             await self._publish(described, lease)
         return True
@@ -102,7 +103,7 @@ class FileProcessor:
         texts = [extraction.passage(chunk) for chunk in extraction.chunks]
         described = await _with_extraction(file, extraction)
         key = QueueKey(file.user_id, size_class_of(len(text), len(texts)))
-        with self._spaces.pause_reindex():
+        with self._spaces.pause_reindex(), paid_by(WorkOwner(file.user_id)):
             targets = await self._targets()
             batches = [await embed_texts(texts, target, key) for target in targets]
         # Staged passages must not outlive this block: without a job nothing would publish them.

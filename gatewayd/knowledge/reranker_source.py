@@ -9,6 +9,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.knowledge.interfaces import Reranker
+from gatewayd.metering.service_calls import EnclosingCall, paid_by
 
 SOURCE_NAME: Final = "reranker"
 
@@ -59,8 +60,14 @@ class RerankerSource:
                 f" {MAX_RERANKED_DOCUMENTS}",
                 param="documents",
             )
-        scores = await self._reranker.rerank(body["query"], documents)
-        return {"results": [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]}
+        told = EnclosingCall()
+        with paid_by(told):
+            scores = await self._reranker.rerank(body["query"], documents)
+        results = [{"index": index, "relevance_score": score} for index, score in enumerate(scores)]
+        usage = {
+            name: answer[name] for answer in told.answers for name in ("usage", "meta") if name in answer
+        }
+        return {"results": results, **usage}
 
     async def close(self) -> None:
         """Do nothing: the documents close their reranker."""

@@ -12,7 +12,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
 from gatewayd.metering.reply_usage import ReplyUsage
-from gatewayd.metering.usage_objects import StreamUsage, read_usage
+from gatewayd.metering.usage_objects import StreamUsage, answer_usage
 
 
 class ReadableChunks(Protocol):
@@ -175,7 +175,7 @@ def _has_choices(data: bytes) -> bool:
 
 def finish_whole(meter: CallMeter, call: MeteredCall, answer: Mapping[str, Any] | Body) -> None:
     """End a call with its whole answer, an object with `usage`."""
-    usage = read_usage(answer.get("usage"))
+    usage = answer_usage(answer)
     if usage is None:
         call.characters += answer_characters(answer)
     meter.finish(call, CallOutcome.ANSWERED, usage)

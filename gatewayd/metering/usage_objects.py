@@ -59,6 +59,20 @@ def read_usage(value: object) -> TokenUsage | None:
     return TokenUsage(prompt, cached, written, completion, thought)
 
 
+def answer_usage(answer: Mapping[str, Any]) -> TokenUsage | None:
+    """Return the tokens of a whole answer: its usage, that in `meta` as of Cohere, or counts as of Ollama."""
+    found = read_usage(answer.get("usage"))
+    if found is not None:
+        return found
+    meta = answer.get("meta")
+    if isinstance(meta, Mapping):
+        for name in ("tokens", "billed_units"):
+            found = found or read_usage(meta.get(name))
+    if found is None and "prompt_eval_count" in answer:
+        found = read_usage({"prompt_eval_count": answer["prompt_eval_count"]})
+    return found
+
+
 def _other_usage(value: Mapping[str, Any]) -> TokenUsage | None:
     if type(value.get("input_tokens")) is int or type(value.get("output_tokens")) is int:
         return _token_names(value)

@@ -16,12 +16,14 @@ from gatewayd.completions.records import DONE, Completion
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.ingest.records import EmbeddingPurpose
 from gatewayd.knowledge.retrieval import QuerySpaces
+from gatewayd.metering.service_calls import NOBODY, paid_by
 from gatewayd.pipeline.documents.plugin_context import make_scope
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import NoDocuments, NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.plugin_host.actors import PluginActors
 from gatewayd.plugins.interfaces import Record
+from gatewayd.plugins.runtime.call_context import current_asker
 from gatewayd.plugins.runtime.call_depth import at_depth, next_depth
 from gatewayd.plugins.runtime.context import CallScope
 
@@ -124,7 +126,8 @@ class CompletionsForPlugins:
             raise GatewayError(ErrorKind.NOT_CONFIGURED, "cannot embed texts: no embedding model is set up")
         space, embedder = found
         numbers = array("f")
-        numbers.frombytes(await embedder.embed(texts, EmbeddingPurpose.PASSAGE))
+        with paid_by(current_asker.get() or NOBODY):
+            numbers.frombytes(await embedder.embed(texts, EmbeddingPurpose.PASSAGE))
         if sys.byteorder == "big":
             numbers.byteswap()
         size = space.dimension

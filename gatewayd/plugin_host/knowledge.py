@@ -8,6 +8,7 @@ from gatewayd.knowledge.collections import CollectionService
 from gatewayd.knowledge.retrieval import RetrievalService, SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.serializers import render_collection
+from gatewayd.metering.service_calls import paid_by
 from gatewayd.plugin_host.actors import PluginActors, none_if_not_found
 from gatewayd.plugins.interfaces import Record
 
@@ -50,7 +51,8 @@ class KnowledgeForPlugins:
         actor = await self._actors.reader(user_id)
         scopes = [await self._scopes.named(actor, name) for name in dict.fromkeys(names)]
         options = self._options if k is None else replace(self._options, k=k)
-        found = await self._retrieval.search(scopes, query, options)
+        with paid_by(actor):
+            found = await self._retrieval.search(scopes, query, options)
         return [
             {
                 "text": passage.stored.text,

@@ -10,6 +10,7 @@ from typing import Any
 from tests.blackbox.test_limits import PASSWORD, LimitSite
 from tests.fakes.daemons.daemon import running_daemon
 from tests.fakes.daemons.failing_provider_site import configuration
+from tests.fakes.http.multipart_forms import FORM, file_part, form
 from tests.fakes.http.raw_http import send
 from tests.fakes.providers.all_routes_upstream import Everything
 from tests.fakes.providers.background_upstream import background_upstream
@@ -51,10 +52,52 @@ def test_usage_is_stored_within_a_second_and_survives_a_kill(tmp_path: Path) -> 
             provider.script(json_reply(openai_completion("a")))
             assert site.ask("o.other").status == 200
             # A daemon that stops writes what has come.
+        settings.write_text(document_services(provider.url) + configuration(provider.url))
         with running_daemon(tmp_path / "state", "-f", str(settings)) as daemon:
             site = LimitSite(daemon, provider, made["token"])
             (line,) = [each for each in usage_of(site)[1] if each["model"] == "o.other"]
             assert (line["requests"], line["cost"], line["unpriced"]) == (1, None, 1)
+            check_documents(site)
+
+
+def document_services(url: str) -> str:
+    """Return the settings of an embedding model and a reranker of a provider."""
+    return f"""
+rag_embedding_engine = "openai"
+rag_embedding_model = "m"
+rag_openai_api_base_url = "{url}/v1"
+rag_reranking_engine = "external"
+rag_reranking_model = "judge"
+rag_external_reranker_url = "{url}/v1/rerank"
+"""
+
+
+def check_documents(site: LimitSite) -> None:
+    """The embeddings of a document, of a query and the reranking count for whoever asked."""
+    parts = form(file_part(b"The library opens at nine."))
+    headers = {"Authorization": f"Bearer {site.token}", "Content-Type": FORM}
+    path = "/api/v1/files/?process_in_background=false"
+    file = send(site.daemon.base_url, "POST", path, parts, headers).json
+    query = {"collection_names": [f"file-{file['id']}"], "query": "When does it open?"}
+    answer = site.send("/api/v1/retrieval/query/collection", query)
+    assert answer.status == 200, answer
+    assert answer.headers.get("x-gateway-warning") is None
+    wait_for(site, 7, query := "?by=provider,endpoint,user")
+    lines = usage_of(site, query)[1]
+    found = {
+        (line["provider"], line["endpoint"], line["user"]): (line["requests"], line["prompt_tokens"])
+        for line in lines
+        if line["provider"] != "hosted"
+    }
+    root = "root@example.org"
+    assert found == {
+        # The question for the length of the vectors.
+        ("embedding", "embeddings", ""): (1, 2),
+        # "The library opens at nine.", and the query.
+        ("embedding", "embeddings", root): (2, 7 + 5),
+        # Both of them.
+        ("reranker", "rerank", root): (1, 5 + 7),
+    }
 
 
 def check_own_and_others(site: LimitSite) -> None:

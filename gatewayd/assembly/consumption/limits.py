@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from gatewayd.assembly.accounts import AccountServices, AccountStores
@@ -106,13 +107,14 @@ class QueuePositions:
         await self._events.emit(target, event)
 
 
+async def groups_of(stores: AccountStores, user_id: str) -> Sequence[str]:
+    """Return the ids of the groups of a user."""
+    return (await stores.groups.list_group_ids([user_id])).get(user_id, ())
+
+
 def make_quotas(accounts: AccountServices, stores: AccountStores) -> StorageQuotas:
     """Return the quotas of storage, in force once the limits are open."""
-
-    async def groups_of(user_id: str) -> Sequence[str]:
-        return (await stores.groups.list_group_ids([user_id])).get(user_id, ())
-
-    return StorageQuotas(TortoiseStoredBytes(), groups_of, accounts.commits)
+    return StorageQuotas(TortoiseStoredBytes(), partial(groups_of, stores), accounts.commits)
 
 
 async def open_limits(

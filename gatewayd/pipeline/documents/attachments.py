@@ -23,6 +23,7 @@ from gatewayd.knowledge.full_text import CharacterBudget, FullTextReader, TextWi
 from gatewayd.knowledge.passage_selection import normalise_whitespace
 from gatewayd.knowledge.retrieval import RetrievalService, SearchOptions, SearchQuery
 from gatewayd.knowledge.scopes import ScopeResolver, unfinished_reason
+from gatewayd.metering.service_calls import paid_by
 from gatewayd.pipeline.documents.prompt_context import append_to_system, last_question, prepend_to_question
 from gatewayd.pipeline.records import ChatRequest
 from gatewayd.time_slices import LoopPacer
@@ -220,9 +221,10 @@ class _ReferenceResolver:
         if not scopes:
             return None
         retrieval = self.documents.retrieval
-        if self.question is None:
-            self.question = await retrieval.question(self.query, self.options.search)
-        found = await retrieval.search(scopes, self.question, self.options.search)
+        with paid_by(self.actor):
+            if self.question is None:
+                self.question = await retrieval.question(self.query, self.options.search)
+            found = await retrieval.search(scopes, self.question, self.options.search)
         for sentence in found.warnings:
             if sentence not in self.budget.warnings:
                 self.budget.warnings.append(sentence)

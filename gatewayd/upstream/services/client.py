@@ -5,6 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from yarl import URL
+
+from gatewayd.dialects.providers.family import family_of, is_hosted
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
@@ -54,6 +57,12 @@ def make_service_client(
     )
     headers = {"Authorization": f"Bearer {options.key}"} if options.key else {}
     return ProviderClient(config, headers, client)
+
+
+def service_maker(options: ServiceOptions, kind: str = SourceKind.OPENAI.value) -> str:
+    """Return the maker that hosts a service, whose prices apply; "" for one that people run themselves."""
+    maker = family_of(kind, URL(options.base_url).host or "", "").maker
+    return maker if is_hosted(maker) else ""
 
 
 @contextmanager

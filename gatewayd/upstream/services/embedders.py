@@ -10,12 +10,20 @@ from typing import Any, Final
 from gatewayd.ingest.fair_gate import FairGate
 from gatewayd.ingest.records import EmbeddingPrefixes, EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import OTHER_WORK, QueueKey
+from gatewayd.metering.service_calls import NOBODY, MeteredService, ServiceCalls, paid_by
 from gatewayd.text import encodable
 from gatewayd.upstream.http.client import UpstreamClient
-from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
+from gatewayd.upstream.services.client import (
+    ServiceOptions,
+    make_service_client,
+    service_maker,
+    translate_refusals,
+)
 from gatewayd.upstream.sources.openai import order_vectors
 
 SAMPLE: Final = "a sample"
+PROVIDER: Final = "embedding"
+"""Name of the service in usage and prices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +48,15 @@ class _HttpEmbedder(ABC):
     kind: str
     path: str
 
-    def __init__(self, options: EmbedderOptions, client: UpstreamClient | None = None) -> None:
+    def __init__(
+        self, options: EmbedderOptions, calls: ServiceCalls, client: UpstreamClient | None = None
+    ) -> None:
         name = f"embedding model {options.model}"
         self._options = options
+        self._calls = calls
+        self._service = MeteredService(
+            PROVIDER, options.model, "embeddings", service_maker(options.service, self.kind)
+        )
         self._exchange = make_service_client(name, options.service, client)
         self._prefixes = EmbeddingPrefixes(options.query_prefix, options.content_prefix)
         self._passages = FairGate(options.requests)
@@ -54,7 +68,8 @@ class _HttpEmbedder(ABC):
         Raises GatewayError: upstream_unreachable, upstream_failed, rate_limited, timeout.
         """
         if not self._dimension:
-            await self.embed([SAMPLE], EmbeddingPurpose.QUERY)
+            with paid_by(NOBODY):
+                await self.embed([SAMPLE], EmbeddingPurpose.QUERY)
         return EmbeddingSpace(f"{self.kind}:{self._options.model}{self._prefixes.mark()}", self._dimension)
 
     async def embed(
@@ -89,13 +104,17 @@ class _HttpEmbedder(ABC):
         """Return the unchecked vectors of an answer, in the order of the texts."""
 
     async def _ask(self, texts: list[str]) -> bytes:
+        body = self._body(texts)
         with translate_refusals():
-            _, answer = await self._exchange.post(self.path, self._body(texts))
+            answer = await self._calls.run(self._service, body, lambda: self._post(body))
             vectors = self._vectors(answer)
             if len(vectors) != len(texts):
                 sentence = f"it answered {len(texts)} texts with {len(vectors)} vectors"
                 raise self._exchange.failures.broken(sentence)
             return b"".join(map(self._packed, vectors))
+
+    async def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return (await self._exchange.post(self.path, body))[1]
 
     def _packed(self, vector: object) -> bytes:
         """Return a vector scaled to length 1; the first vector determines the dimension."""

@@ -4,8 +4,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd.metering.service_calls import MeteredService, ServiceCalls
 from gatewayd.upstream.http.client import UpstreamClient
-from gatewayd.upstream.services.client import ServiceOptions, make_service_client, translate_refusals
+from gatewayd.upstream.services.client import (
+    ServiceOptions,
+    make_service_client,
+    service_maker,
+    translate_refusals,
+)
+
+PROVIDER: Final = "reranker"
+"""Name of the service in usage and prices, which is also that of its model in the catalogue."""
 
 MAX_LOGIT: Final = 700.0
 """Bound for logits, beyond which the exponential overflows."""
@@ -14,8 +23,12 @@ MAX_LOGIT: Final = 700.0
 class ExternalReranker:
     """A `knowledge.interfaces.Reranker` over `POST {base_url}`."""
 
-    def __init__(self, service: ServiceOptions, model: str, client: UpstreamClient | None = None) -> None:
+    def __init__(
+        self, service: ServiceOptions, model: str, calls: ServiceCalls, client: UpstreamClient | None = None
+    ) -> None:
         self._model = model
+        self._calls = calls
+        self._service = MeteredService(PROVIDER, model or PROVIDER, "rerank", service_maker(service))
         self._exchange = make_service_client(f"reranking model {model}", service, client)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -34,12 +47,15 @@ class ExternalReranker:
             "top_n": len(documents),
         }
         with translate_refusals():
-            _, answer = await self._exchange.post("", body)
+            answer = await self._calls.run(self._service, body, lambda: self._post(body))
             return _bounded(self._scores(answer, len(documents)))
 
     async def close(self) -> None:
         """Close all connections."""
         await self._exchange.close()
+
+    async def _post(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return (await self._exchange.post("", body))[1]
 
     def _scores(self, answer: Mapping[str, Any], count: int) -> list[float]:
         results = answer.get("results")

@@ -12,7 +12,9 @@ from gatewayd.upstream.services.embedders import OllamaEmbedder, OpenAiEmbedder
 from gatewayd.upstream.services.reranker import ExternalReranker
 from gatewayd.vectors.local import LocalEmbedder
 from gatewayd.vectors.models.reranker import LocalReranker
+from tests.fakes.metering.service_calls import ServiceMeter
 
+CALLS = ServiceMeter()
 URL = "http://127.0.0.1:9"
 
 
@@ -31,7 +33,7 @@ async def test_the_engine_decides_which_model_is_asked(state: Path) -> None:
     }
     for engine, kind in cases.items():
         values = {"RAG_OPENAI_API_BASE_URL": URL, "RAG_OLLAMA_BASE_URL": URL}
-        embedder = make_embedder(settings_for(state, RAG_EMBEDDING_ENGINE=engine, **values), tasks)
+        embedder = make_embedder(settings_for(state, RAG_EMBEDDING_ENGINE=engine, **values), tasks, CALLS)
         assert type(embedder) is kind
         await embedder.close()
     await tasks.close()
@@ -39,7 +41,7 @@ async def test_the_engine_decides_which_model_is_asked(state: Path) -> None:
 
 def test_a_model_that_is_none_stops_the_start(state: Path) -> None:
     with pytest.raises(GatewayError) as caught:
-        make_embedder(settings_for(state, RAG_EMBEDDING_MODEL="maxilm"), TaskRegistry())
+        make_embedder(settings_for(state, RAG_EMBEDDING_MODEL="maxilm"), TaskRegistry(), CALLS)
     assert caught.value.kind is ErrorKind.NOT_CONFIGURED
     assert "maxilm" in caught.value.message
 
@@ -56,8 +58,8 @@ def test_the_model_decides_how_much_words_count_unless_the_settings_do(state: Pa
 
 async def test_a_former_space_is_opened_by_its_name(state: Path) -> None:
     tasks = TaskRegistry()
-    name = (await make_embedding(settings_for(state), tasks).configured.space()).name
-    embedding = make_embedding(settings_for(state, RAG_EMBEDDING_QUERY_PREFIX="ask: "), tasks)
+    name = (await make_embedding(settings_for(state), tasks, CALLS).configured.space()).name
+    embedding = make_embedding(settings_for(state, RAG_EMBEDDING_QUERY_PREFIX="ask: "), tasks, CALLS)
     assert (await embedding.configured.space()).name != name
     former = embedding.open_space(name)
     assert former is not None
@@ -70,12 +72,16 @@ async def test_a_former_space_is_opened_by_its_name(state: Path) -> None:
 
 async def test_the_reranker_is_optional(state: Path) -> None:
     tasks = TaskRegistry()
-    assert make_reranker(settings_for(state), tasks) is None
+    assert make_reranker(settings_for(state), tasks, CALLS) is None
     local = make_reranker(
-        settings_for(state, RAG_RERANKING_ENGINE="local", RAG_RERANKING_MODEL="/srv/model"), tasks
+        settings_for(state, RAG_RERANKING_ENGINE="local", RAG_RERANKING_MODEL="/srv/model"),
+        tasks,
+        ServiceMeter(),
     )
     external = make_reranker(
-        settings_for(state, RAG_RERANKING_ENGINE="external", RAG_EXTERNAL_RERANKER_URL=URL), tasks
+        settings_for(state, RAG_RERANKING_ENGINE="external", RAG_EXTERNAL_RERANKER_URL=URL),
+        tasks,
+        ServiceMeter(),
     )
     assert isinstance(local, LocalReranker)
     assert isinstance(external, ExternalReranker)

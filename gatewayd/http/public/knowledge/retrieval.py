@@ -25,6 +25,7 @@ from gatewayd.http.schemas import answers
 from gatewayd.knowledge.retrieval import MAX_K, RetrievalResult, RetrievalService, SearchOptions
 from gatewayd.knowledge.scopes import ScopeResolver
 from gatewayd.knowledge.serializers import render_explanation, render_search_result
+from gatewayd.metering.service_calls import paid_by
 
 PREFIX: Final = "/api/v1/retrieval"
 MAX_NAMES: Final = 1000
@@ -176,4 +177,5 @@ class RetrievalRoutes:
 
     async def _search(self, caller: Actor, names: Sequence[str], form: SearchBody) -> RetrievalResult:
         scopes = [await self._scopes.named(caller, name) for name in dict.fromkeys(names)]
-        return await self._retrieval.search(scopes, form.query, form.options(self._configured))
+        with paid_by(caller):
+            return await self._retrieval.search(scopes, form.query, form.options(self._configured))

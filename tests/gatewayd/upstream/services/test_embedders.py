@@ -9,8 +9,11 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import EmbeddingPurpose, EmbeddingSpace
 from gatewayd.ingest.size_classes import QueueKey, SizeClass
-from gatewayd.upstream.services.client import ServiceOptions
+from gatewayd.metering.records import NO_USAGE, TokenUsage
+from gatewayd.metering.service_calls import WorkOwner, paid_by
+from gatewayd.upstream.services.client import ServiceOptions, service_maker
 from gatewayd.upstream.services.embedders import EmbedderOptions, OllamaEmbedder, OpenAiEmbedder
+from tests.fakes.metering.service_calls import ServiceMeter
 from tests.fakes.providers.upstream import CUT, SILENCE, FakeUpstream, Reply, json_reply
 
 Embedder = OpenAiEmbedder | OllamaEmbedder
@@ -32,7 +35,8 @@ async def make(fake: FakeUpstream, kind: str) -> AsyncIterator[Make]:
     def build(**options: Any) -> Embedder:
         timeout = options.pop("timeout", 30.0)
         service = ServiceOptions(f"{fake.base_url}{path}", key="sk-very-secret-key", timeout=timeout)
-        made.append(family(EmbedderOptions(service, "nomic", **options)))
+        calls = options.pop("calls", None) or ServiceMeter()
+        made.append(family(EmbedderOptions(service, "nomic", **options), calls))
         return made[-1]
 
     yield build
@@ -150,7 +154,8 @@ async def test_a_failing_service_is_named(
 
 async def test_a_service_that_is_not_there_is_unreachable(kind: str, unused_tcp_port: int) -> None:
     family, _ = FAMILIES[kind]
-    embedder = family(EmbedderOptions(ServiceOptions(f"http://127.0.0.1:{unused_tcp_port}"), "nomic"))
+    service = ServiceOptions(f"http://127.0.0.1:{unused_tcp_port}")
+    embedder = family(EmbedderOptions(service, "nomic"), ServiceMeter())
     with pytest.raises(GatewayError, match="no connection") as failure:
         await embedder.space()
     assert failure.value.kind is ErrorKind.UPSTREAM_UNREACHABLE
@@ -188,8 +193,37 @@ async def test_texts_that_are_not_quite_unicode_are_sent(make: Make, fake: FakeU
 
 
 async def test_vectors_out_of_order_are_put_in_order(fake: FakeUpstream) -> None:
-    embedder = OpenAiEmbedder(EmbedderOptions(ServiceOptions(fake.openai_url), "nomic"))
+    embedder = OpenAiEmbedder(EmbedderOptions(ServiceOptions(fake.openai_url), "nomic"), ServiceMeter())
     items = [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]
     fake.script(json_reply({"data": items}))
     assert rows(await embedder.embed(["a", "b"], EmbeddingPurpose.PASSAGE), 2) == [[1, 0], [0, 1]]
     await embedder.close()
+
+
+async def test_each_request_is_metered_by_what_it_tells(make: Make, fake: FakeUpstream, kind: str) -> None:
+    calls = ServiceMeter()
+    embedder = make(batch_size=2, calls=calls)
+    told = {"prompt_eval_count": 6} if kind == "ollama" else {"usage": {"total_tokens": 6}}
+    items = [{"index": place, "embedding": [1, 0]} for place in range(2)]
+    vectors = {"embeddings": [[1, 0], [0, 1]]} if kind == "ollama" else {"data": items}
+    fake.script(json_reply({**vectors, **told}), answer(kind, [1, 0]), json_reply({"error": "no"}, 500))
+    with paid_by(WorkOwner("ada")):
+        await embedder.embed(["a" * 8, "b", "c" * 12], EmbeddingPurpose.PASSAGE)
+        with pytest.raises(GatewayError):
+            await embedder.embed(["d"], EmbeddingPurpose.QUERY)
+    same = ("ada", "", "embedding", "nomic", "embeddings")
+    assert calls.usages() == [(*same, TokenUsage(6)), (*same, TokenUsage(3)), (*same, NO_USAGE)]
+    assert [call.is_estimated for call in calls.ended.calls] == [False, True, False]
+
+
+async def test_the_question_for_the_dimension_is_nobody_s(make: Make, fake: FakeUpstream) -> None:
+    calls = ServiceMeter()
+    with paid_by(WorkOwner("ada")):
+        await make(calls=calls).space()
+    assert [call.user_id for call in calls.ended.calls] == [""]
+
+
+def test_a_hosted_service_has_the_prices_of_its_maker() -> None:
+    hosted = {"https://api.openai.com/v1": "openai", "https://api.mistral.ai/v1": "mistral"}
+    for url in (*hosted, "http://127.0.0.1:8000/v1", "http://ollama.internal"):
+        assert service_maker(ServiceOptions(url)) == hosted.get(url, "")

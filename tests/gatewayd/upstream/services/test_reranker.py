@@ -2,15 +2,21 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.knowledge.reranker_source import RerankerSource
+from gatewayd.metering.records import TokenUsage
+from gatewayd.metering.service_calls import WorkOwner, paid_by
 from gatewayd.upstream.services.client import ServiceOptions
 from gatewayd.upstream.services.reranker import ExternalReranker
+from tests.fakes.metering.service_calls import ServiceMeter
 from tests.fakes.providers.upstream import FakeUpstream, json_reply
 
 
 @pytest.fixture
 async def reranker(fake: FakeUpstream) -> AsyncIterator[ExternalReranker]:
-    reranker = ExternalReranker(ServiceOptions(f"{fake.base_url}/v1/rerank", key="k"), "judge")
+    service = ServiceOptions(f"{fake.base_url}/v1/rerank", key="k")
+    reranker = ExternalReranker(service, "judge", ServiceMeter())
     yield reranker
     await reranker.close()
 
@@ -60,3 +66,28 @@ async def test_a_refusal_is_the_service_s_failure(reranker: ExternalReranker, fa
     with pytest.raises(GatewayError, match="no such model") as failure:
         await reranker.rerank("q", ["a"])
     assert failure.value.kind is ErrorKind.UPSTREAM_FAILED
+
+
+async def test_a_request_is_metered_in_the_terms_of_each_service(fake: FakeUpstream) -> None:
+    calls = ServiceMeter()
+    reranker = ExternalReranker(ServiceOptions(f"{fake.base_url}/v1/rerank"), "judge", calls)
+    scores = results((0, 0.5))
+    told: list[dict[str, object]] = [
+        {"usage": {"total_tokens": 9}},
+        {"meta": {"billed_units": {"search_units": 1}, "tokens": {"input_tokens": 8, "output_tokens": 0}}},
+        {"meta": {"tokens": "many"}, "usage": None},
+    ]
+    for each in told:
+        fake.script(json_reply({**scores, **each}))
+        with paid_by(WorkOwner("ada")):
+            await reranker.rerank("q" * 4, ["a" * 8])
+    same = ("ada", "", "reranker", "judge", "rerank")
+    assert calls.usages() == [(*same, TokenUsage(prompt)) for prompt in (9, 8, 3)]
+    # Within a metered call of the model, the answer carries what the service tells.
+    fake.script(json_reply({**scores, "usage": {"total_tokens": 9}}))
+    source = RerankerSource(reranker, "judge")
+    [model] = await source.list_models()
+    answer = await source.rerank({"query": "q", "documents": ["a"]}, model, CallContext("r", "u"))
+    assert answer == {"results": [{"index": 0, "relevance_score": 0.5}], "usage": {"total_tokens": 9}}
+    assert len(calls.usages()) == 3
+    await reranker.close()
