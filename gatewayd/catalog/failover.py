@@ -51,10 +51,18 @@ class Candidate(Generic[Source]):
 
 
 class Failover:
-    """Tries candidates in order, but those that were recently unreachable last."""
+    """Tries candidates in order, but those that were recently unreachable last.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    `move` is awaited before a call is sent to another source than the one that it was admitted for.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        move: Callable[[MeteredCall], Awaitable[None]] | None = None,
+    ) -> None:
         self._clock = clock
+        self._move = move
         self._unreachable: dict[str, float] = {}
 
     def ask(
@@ -102,7 +110,10 @@ class Failover:
         call: MeteredCall | None,
     ) -> Result:
         if call is not None:
+            former = call.source
             note_attempt(call, candidate.model, candidate.source.name)
+            if self._move is not None and call.source != former:
+                await self._move(call)
         try:
             return await question(candidate.model, candidate.source)
         except GatewayError as error:

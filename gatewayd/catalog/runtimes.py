@@ -20,6 +20,7 @@ from gatewayd.completions.records import Body
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.metering.answers import MeteredReply
+from gatewayd.metering.limit_headers import add_limit_headers
 from gatewayd.metering.records import MeteredCaller
 
 log = logging.getLogger(__name__)
@@ -127,7 +128,8 @@ class ModelRuntimes:
         """Forward a request about a model to one of its runtimes, in rotation; one of a `caller` is metered.
 
         `body` uses the caller's names. Returns the runtime's name with its reply. If a runtime is unreachable
-        or refuses temporarily, the next one is tried, because the first has done nothing.
+        or refuses temporarily, the next one is tried, because the first has done nothing. The reply headers
+        of `context` are those of the runtime and of the limits.
         """
         first = next(self._rotation) % len(found.hosts)
         hosts = [*found.hosts[first:], *found.hosts[:first]]
@@ -156,6 +158,8 @@ class ModelRuntimes:
         )
         foresee(call, candidates[0].model, candidates[0].source.name)
         name, answer = await meter.run(call, self._catalog.failover.ask, candidates, ask, call)
+        if call.admissions:
+            add_limit_headers(call, context.reply_headers)
         return name, MeteredReply(answer, call, meter)
 
     async def tags(self, viewer: Viewer, index: int | None = None) -> Sequence[Body]:

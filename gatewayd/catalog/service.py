@@ -78,9 +78,9 @@ class Catalog:
         self._principals: dict[str, Principals] = {}
         self._ordered: Sequence[Model] | None = None
         self._merged: dict[str, Candidates] | None = None
-        self.failover = Failover()
         self.meter = meter or CallMeter()
         """Meters the calls of the models; each caller of a source reports to it."""
+        self.failover = Failover(move=self.meter.move)
 
         self._lock = asyncio.Lock()
         self.changing = changing or (lambda: self._lock)

@@ -58,15 +58,28 @@ class QueueAdmission:
 
     async def admit(self, call: MeteredCall, estimate: TokenUsage) -> None:
         """Wait for a place; raises the errors of `FairQueue.enter`."""
-        queue = self._find(call)
+        await self.move(call)
+
+    async def move(self, call: MeteredCall) -> bool:
+        """Wait for a place in the queue of the source that is asked now, and leave the former one.
+
+        Returns whether the call has a place; raises the errors of `FairQueue.enter`.
+        """
+        queue, former = self._find(call), call.place
+        if isinstance(former, QueueTurn):
+            if former.queue is queue:
+                return True
+            former.queue.leave(former)
+            call.place = None
         if queue is None:
-            return
+            return False
         flow, weight = self._flow(call)
         announce = self._announce
         tell = None if announce is None else partial(announce, call)
         call.place = turn = await queue.enter(flow, weight, tell)
         if turn.position and announce is not None:
             announce(call, 0)
+        return True
 
     def headers(self, call: MeteredCall) -> Mapping[str, str]:
         """Return position and seconds of a call that had to wait."""

@@ -54,6 +54,19 @@ class CallAdmission(Protocol):
 
 
 @runtime_checkable
+class MovingAdmission(Protocol):
+    """Admits calls by their source."""
+
+    async def move(self, call: MeteredCall) -> bool:
+        """Admit a call whose source has changed, in place of its former admission.
+
+        Returns whether it admitted the call. May wait, and raises as `CallAdmission.admit`; the former
+        admission is given up in any case.
+        """
+        ...
+
+
+@runtime_checkable
 class ChargingAdmission(Protocol):
     """Counts calls that a provider answered outside of the gateway's own calls."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.begun_call import BEGUN
 from gatewayd.metering.estimates import estimate_call, estimate_end
-from gatewayd.metering.interfaces import CallAdmission, CallObserver, ignore_call
+from gatewayd.metering.interfaces import CallAdmission, CallObserver, MovingAdmission, ignore_call
 from gatewayd.metering.records import (
     NO_USAGE,
     CallOutcome,
@@ -149,6 +149,19 @@ class CallMeter:
             if outcome is not None:
                 self.finish(call, outcome)
         return result
+
+    async def move(self, call: MeteredCall) -> None:
+        """Admit a call of this meter that is about to be sent to another source than before.
+
+        Raises as the admissions do.
+        """
+        if call.holds_calls or call not in self.calls:
+            return
+        for admission in self.admissions:
+            if isinstance(admission, MovingAdmission):
+                is_known = admission in call.admissions
+                if await admission.move(call) and not is_known:
+                    call.admissions = (*call.admissions, admission)
 
     def first(self, call: MeteredCall) -> None:
         """Note the first part of the answer."""

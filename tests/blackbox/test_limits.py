@@ -123,6 +123,11 @@ def test_the_stricter_of_two_limits_is_told(site: LimitSite) -> None:
     site.limit(default=True, requests_per_minute=4)
     site.provider.script(Reply(headers=theirs, steps=reply.steps, content_type="application/json"))
     assert site.ask().headers["x-ratelimit-limit-requests"] == "4"
+    # A native request to a runtime has them as well, streamed and whole.
+    site.limit(default=True, requests_per_minute=50)
+    for stream in (True, False):
+        native = site.ask("l.m", "/ollama/api/chat", stream=stream)
+        assert (native.status, native.headers["x-ratelimit-limit-requests"]) == (200, "50")
 
 
 def test_a_budget_counts_every_path_and_is_exhausted(site: LimitSite) -> None:

@@ -1,6 +1,6 @@
 """Forwarding of answers of runtimes: streams of JSON lines, or one object."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -9,7 +9,7 @@ import orjson
 from aiohttp import web
 
 from gatewayd.catalog.interfaces import ForwardedAnswer
-from gatewayd.errors import ErrorKind, GatewayError, shorten
+from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, shorten
 from gatewayd.http.errors import body_of, log_broken
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import RouteDialect
@@ -68,10 +68,10 @@ async def open_lines(
     *,
     content_type: str = CONTENT_TYPE,
     status: int = 200,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> web.StreamResponse:
     """Begin a stream of lines, which the caller writes as bytes, and return the reply."""
-    return await open_stream(request, {"Content-Type": content_type, **(headers or {})}, status)
+    return await open_stream(request, {"Content-Type": content_type, **headers}, status)
 
 
 async def send_failure(request: web.Request, reply: web.StreamResponse, error: GatewayError) -> None:
@@ -86,9 +86,13 @@ def failure_line(error: GatewayError) -> bytes:
 
 
 async def pass_lines(
-    request: web.Request, answer: ForwardedAnswer, ending: AnswerEnding, at_end: AtEnd | None = None
+    request: web.Request,
+    answer: ForwardedAnswer,
+    ending: AnswerEnding,
+    at_end: AtEnd | None = None,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> web.StreamResponse:
-    """Forward lines as they arrive; the chunks of a source are whole lines.
+    """Forward lines as they arrive, with further headers; the chunks of a source are whole lines.
 
     A failure before the first line is an error reply. A later failure, and an end without a final line, adds
     an error line.
@@ -96,7 +100,7 @@ async def pass_lines(
     async with aclosing(answer) as reads:
         lines = await anext(reads, b"")
         reply = await open_lines(
-            request, content_type=answer.content_type or CONTENT_TYPE, status=answer.status
+            request, content_type=answer.content_type or CONTENT_TYPE, status=answer.status, headers=headers
         )
         try:
             has_ended = ending.is_in(lines)
@@ -116,9 +120,12 @@ async def pass_lines(
 
 
 async def pass_whole(
-    request: web.Request, answer: ForwardedAnswer, at_end: AtEnd | None = None
+    request: web.Request,
+    answer: ForwardedAnswer,
+    at_end: AtEnd | None = None,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> web.StreamResponse:
-    """Forward an answer that is no stream.
+    """Forward an answer that is no stream, with further headers.
 
     Up to 1 MiB of it is buffered; a later failure cuts the connection.
     """
@@ -128,11 +135,11 @@ async def pass_whole(
         async for read in reads:
             held += read
             if len(held) > MAX_HELD_BYTES:
-                return await _pass_rest(request, bytes(held), answer, content_type)
+                return await _pass_rest(request, bytes(held), answer, content_type, headers)
     if at_end is not None:
         await at_end()
-    headers = {"Content-Type": content_type} if held else None
-    return web.Response(body=bytes(held), status=answer.status, headers=headers)
+    told = {**headers, "Content-Type": content_type} if held else headers
+    return web.Response(body=bytes(held), status=answer.status, headers=told)
 
 
 async def pass_bytes(request: web.Request, answer: ForwardedAnswer) -> web.StreamResponse:
@@ -152,9 +159,13 @@ async def send_lines(request: web.Request, reply: web.StreamResponse, lines: byt
 
 
 async def _pass_rest(
-    request: web.Request, held: bytes, answer: ForwardedAnswer, content_type: str
+    request: web.Request,
+    held: bytes,
+    answer: ForwardedAnswer,
+    content_type: str,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> web.StreamResponse:
-    reply = await open_lines(request, content_type=content_type, status=answer.status)
+    reply = await open_lines(request, content_type=content_type, status=answer.status, headers=headers)
     await send_frames(request, reply, held)
     async for read in answer:
         await send_frames(request, reply, read)

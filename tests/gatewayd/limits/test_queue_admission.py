@@ -5,10 +5,15 @@ from dataclasses import dataclass
 
 import pytest
 
+from gatewayd.catalog.failover import Candidate, Failover, foresee
+from gatewayd.catalog.interfaces import ModelSource
+from gatewayd.catalog.records import Model
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.limits.fair_queue import QueueRules
 from gatewayd.limits.queue_admission import QueueAdmission, QueueSetup
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
+from tests.fakes.providers.models import FakeSource, make_model
 
 
 @dataclass
@@ -111,3 +116,75 @@ def test_flows_and_weights(caller: tuple[str, str, tuple[str, ...]], flow: tuple
     key_id, user_id, group_ids = caller
     call = MeteredCall(user_id, group_ids, key_id, "m", "chat")
     assert bench.admission._flow(call) == flow
+
+
+class TwoProviders:
+    """A model of two providers with queues of their own, of which the first one fails."""
+
+    def __init__(self, length: int = 10) -> None:
+        rules = {"first": QueueRules(1), "second": QueueRules(1, length)}
+        self.admission = QueueAdmission(QueueSetup(rules))
+        self.meter = CallMeter(admissions=[self.admission])
+        self.failover = Failover(move=self.meter.move)
+        self.asked: list[tuple[str, int, int]] = []
+
+    def taken(self) -> list[int]:
+        return [queue.taken for queue in self.admission.queues.values()]
+
+    def begin(self, *names: str) -> "asyncio.Task[MeteredCall]":
+        async def ask(model: Model, source: ModelSource) -> MeteredCall:
+            self.asked.append((source.name, *self.taken()))
+            if source.name in ("first", "free"):
+                raise GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "no")
+            return call
+
+        candidates = [Candidate(make_model("m"), FakeSource(name=name)) for name in names]
+        call = self.meter.begin(Caller(), "m", "chat", {})
+        foresee(call, candidates[0].model, names[0])
+        return asyncio.ensure_future(self.meter.run(call, self.failover.ask, candidates, ask, call))
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_failover_waits_in_the_queue_of_the_next_provider() -> None:
+    bench = TwoProviders()
+    held = await bench.begin("second")
+    waiting = bench.begin("first", "second")
+    await settle()
+    # It waits without its place at the first one, which another call takes.
+    assert (waiting.done(), bench.taken()) == (False, [0, 1])
+    bench.meter.finish(held, CallOutcome.ANSWERED)
+    second = await waiting
+    assert bench.asked == [("second", 0, 1), ("first", 1, 1), ("second", 0, 1)]
+    assert bench.admission.headers(second)["X-Gateway-Queue-Position"] == "1"
+    bench.meter.finish(second, CallOutcome.ANSWERED)
+    # The first provider rests, so the call that was admitted for it goes to the second at once.
+    third = await bench.begin("first", "second")
+    assert (bench.taken(), bench.asked[-1]) == ([0, 1], ("second", 0, 1))
+    bench.meter.finish(third, CallOutcome.ANSWERED)
+    # A provider without a queue goes before.
+    fourth = await bench.begin("free", "second")
+    assert (bench.taken(), fourth.admissions) == ([0, 1], (bench.admission,))
+    bench.meter.finish(fourth, CallOutcome.ANSWERED)
+    assert bench.taken() == [0, 0]
+
+
+async def test_a_call_that_finds_the_next_queue_full_or_leaves_it_holds_nothing() -> None:
+    bench = TwoProviders(length=1)
+    held = await bench.begin("second")
+    waiting = bench.begin("first", "second")
+    await settle()
+    # One that does not know that the first one rests.
+    bench.failover = Failover(move=bench.meter.move)
+    with pytest.raises(GatewayError) as full:
+        await bench.begin("first", "second")
+    assert full.value.code == "queue_full"
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert bench.taken() == [0, 1]
+    bench.meter.finish(held, CallOutcome.ANSWERED)
+    assert (bench.taken(), bench.meter.calls) == ([0, 0], set())

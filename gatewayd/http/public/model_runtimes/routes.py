@@ -21,6 +21,7 @@ from gatewayd.http.public.model_runtimes.requests import (
 )
 from gatewayd.http.reply_schemas import dialects, service
 from gatewayd.http.responses.ndjson import AnswerEnding, pass_lines, pass_whole
+from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.routes import Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import LINES, OBJECT, Reply, answers
 from gatewayd.pipeline.endpoints import context_of
@@ -159,6 +160,7 @@ class RuntimeRoutes:
             form = {field: value for field, value in form.items() if field in LOADING_FIELDS}
         context = context_of(actor(request), request_id(request))
         provider, answer = await self._runtimes.forward(found, path, form, context, actor(request))
+        headers = answer_headers(context.reply_headers, RouteDialect.OLLAMA)
         if path in STREAMED and form.get("stream") is not False:
-            return await pass_lines(request, answer, AnswerEnding(provider))
-        return await pass_whole(request, answer)
+            return await pass_lines(request, answer, AnswerEnding(provider), headers=headers)
+        return await pass_whole(request, answer, headers=headers)

@@ -106,11 +106,15 @@ async def test_a_stream_passes_as_it_comes(place: str, *, stream: bool | None) -
 async def test_a_whole_answer_passes_as_it_is() -> None:
     raw = b'{ "response": "hello",  "done": true }'
     async with two_runtimes() as scene, serving_runtimes(scene) as client:
-        scene.far.script(Reply(steps=[raw[:9], raw[9:]], content_type="application/json"))
+        told = {"x-ratelimit-remaining-requests": "3", "x-request-id": "r", "retry-after-ms": "1"}
+        scene.far.script(Reply(headers=told, steps=[raw[:9], raw[9:]], content_type="application/json"))
         body = {"model": "far.lone", "prompt": "hi", "stream": False}
         reply = await client.post("/ollama/api/generate", json=body, headers=ADMIN)
         assert (reply.content_type, await reply.read()) == ("application/json", raw)
         assert reply.content_length == len(raw)
+        assert reply.headers["x-ratelimit-remaining-requests"] == "3"
+        assert reply.headers["x-provider-request-id"] == "r"
+        assert "retry-after-ms" not in reply.headers
         assert paths(scene.far) == [("POST", "/api/generate")]
         assert scene.far.requests[0].json == {**body, "model": "lone:latest"}
 
