@@ -13,10 +13,10 @@ from aiohttp import HttpVersion11, hdrs, web
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.connections.fast_path import FastConnection
-from gatewayd.http.context import REPLY_HEADERS
-from gatewayd.http.middleware import PublicEdge
+from gatewayd.http.context import REQUEST_ID
+from gatewayd.http.middleware import STANDARD_LINES, PublicEdge
 from gatewayd.http.observation import CLIENT_CLOSED_STATUS, Observed, ObservedRow, RequestObservation
-from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.routes import ANTHROPIC_VERSION, BegunAnswer, Handler, Route, RouteAccess
 from gatewayd.measurement.request_notes import CURRENT_NOTES
 
@@ -25,8 +25,6 @@ DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTH
 
 DEFECTS: Final = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """Errors of a request whose beginning fails by a defect, which must not cut the connection."""
-
-PROCESS_TIME: Final = "X-Process-Time"
 
 FAILED_STATUS: Final = 500
 """Logged status of a request whose answer could not be sent."""
@@ -89,7 +87,7 @@ class FastRows:
         self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
         return exchange
 
-    def end(self, exchange: "Exchange", reply: web.StreamResponse | None, status: int) -> None:
+    def end(self, exchange: "Exchange", reply: FastReply | None, status: int) -> None:
         """Note the end of a request; without a reply it was not answered."""
         self.forget(exchange)
         if reply is not None:
@@ -129,7 +127,7 @@ class Exchange:
             return
         notes = self.observed.notes
         token = None if notes is None else CURRENT_NOTES.set(notes)
-        reply: JsonReply | None = None
+        reply: FastReply | None = None
         try:
             reply = answer.take()
         finally:
@@ -141,14 +139,17 @@ class Exchange:
         if reply is not None:
             self._send(reply)
 
-    def _send(self, reply: JsonReply) -> None:
+    def _send(self, reply: FastReply) -> None:
         self.answer = None
-        headers = self.request[REPLY_HEADERS]
-        headers[PROCESS_TIME] = f"{self.observed.age:.6f}"
+        request = self.request
+        common = (
+            f"X-Request-Id: {request[REQUEST_ID]}\r\n{STANDARD_LINES}"
+            f"X-Process-Time: {self.observed.age:.6f}\r\n"
+        )
         sent, status = None, FAILED_STATUS
         try:
-            reply.send(self.request)
-            sent, status = reply, reply.status
+            reply.send(request, common)
+            sent, status = reply, 200
         except ConnectionResetError:
             # The client has left while its answer came; aiohttp reports it in a moment.
             status = CLIENT_CLOSED_STATUS

@@ -297,6 +297,13 @@ class PublicEdge:
 
     def _open(self, request: web.Request, known_id: str | None = None) -> dict[str, str]:
         """Store the facts of a request, and return the headers of its reply."""
+        headers = request[REPLY_HEADERS] = standard_headers(self._note(request, known_id))
+        if hdrs.ORIGIN in request.headers:
+            headers.update(self._origins.headers(request))
+        return headers
+
+    def _note(self, request: web.Request, known_id: str | None = None) -> str:
+        """Store the facts of a request, and return its id."""
         given = known_id or request.headers.get("X-Request-Id")
         request_id = given if given is not None and SANE_REQUEST_ID.fullmatch(given) else ids.new_id()
         request[REQUEST_ID] = request_id
@@ -306,10 +313,7 @@ class PublicEdge:
                 request[SITE] = forwarded_site(request)
         if self._trusted_headers is not None:
             request[FORGED_HEADERS] = self._trusted_headers.find_forged(request)
-        headers = request[REPLY_HEADERS] = standard_headers(request_id)
-        if hdrs.ORIGIN in request.headers:
-            headers.update(self._origins.headers(request))
-        return headers
+        return request_id
 
     async def _go_on(self, request: web.Request, handler: Handler, begun: BegunCall) -> web.StreamResponse:
         """Answer a request whose call of a model the fast path has begun."""
@@ -324,18 +328,16 @@ class PublicEdge:
     def admit(self, route: Route, request: web.Request) -> Actor | None:
         """Return the actor of a request of the fast path, once it is counted; None if that needs a wait.
 
-        `request` has the path of an interruptible row of users. Raises the refusals of the general way, which
+        `request` has exactly the path of an interruptible row of users. Raises the refusals of the general way, which
         words them.
         """
-        headers = self._open(request)
-        if route.dialect is RouteDialect.ANTHROPIC:
-            headers["request-id"] = request[REQUEST_ID]
+        self._note(request)
         hosts = request.headers.getall(hdrs.HOST, ())
         credential = self._credential(request)
         if len(hosts) != 1 or not is_host(hosts[0]) or credential is None:
             return None
         self._origins.check(request)
-        actor = self._authenticator.find(credential, request.method, request.path)
+        actor = self._authenticator.find(credential, route.method, request.raw_path)
         if actor is None:
             return None
         if self._trusted_headers is not None:
@@ -459,6 +461,12 @@ def standard_headers(request_id: str) -> dict[str, str]:
         CONTENT_POLICY: NO_PAGE_POLICY,
         "Server": "gatewayd",
     }
+
+
+STANDARD_LINES: Final = "".join(
+    f"{name}: {value}\r\n" for name, value in standard_headers("").items() if value
+)
+"""Lines of the headers of every reply but its request id."""
 
 
 def forwarded_for(request: web.Request, trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:

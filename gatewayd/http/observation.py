@@ -12,7 +12,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from gatewayd.http.context import ACTOR, REQUEST_ID, client_address
-from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.responses.fast_response import FastReply, JsonReply
 from gatewayd.http.routes import Handler
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
 from gatewayd.metering.begun_call import BegunCall
@@ -79,6 +79,9 @@ class RequestWatcher(Protocol):
         """Note the end of a request."""
         ...
 
+
+SentReply = web.StreamResponse | FastReply
+"""The reply to a request, on the general way or on the fast path."""
 
 ObservedRow = tuple[str, RequestTally]
 """Path template and tally of a row."""
@@ -173,7 +176,7 @@ class RequestObservation:
         return Observed(row, watching, begin(request, watching) if watching else None)
 
     def end(
-        self, observed: "Observed", request: web.Request, reply: web.StreamResponse | None, status: int
+        self, observed: "Observed", request: web.Request, reply: SentReply | None, status: int
     ) -> None:
         """Note the end of a request."""
         self._tallies.in_flight -= 1
@@ -207,7 +210,7 @@ def begin(request: web.Request, watching: Sequence[RequestWatcher]) -> RequestNo
 def served_request(
     request: web.Request,
     route: str,
-    reply: web.StreamResponse | None,
+    reply: SentReply | None,
     status: int,
     seconds: float,
     notes: RequestNotes,
@@ -233,9 +236,9 @@ def served_request(
     )
 
 
-def answer_size(request: web.Request, reply: web.StreamResponse | None) -> int:
+def answer_size(request: web.Request, reply: SentReply | None) -> int:
     """Return the number of bytes of an answer: those sent so far, or those that a complete answer has."""
-    if isinstance(reply, JsonReply):
+    if isinstance(reply, JsonReply | FastReply):
         return reply.size
     sent: int = request.writer.output_size
     if sent or reply is None:

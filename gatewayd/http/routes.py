@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from gatewayd.accounts.records import Actor
 from gatewayd.http.connections.request_uses import RequestUse
-from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.schemas import Reply, declared_query, declared_reply
 from gatewayd.metering.begun_call import BegunCall
 
@@ -59,7 +59,7 @@ class RouteDialect(StrEnum):
 class BegunAnswer(Protocol):
     """A request that was sent to a provider without a wait."""
 
-    def take(self) -> JsonReply | None:
+    def take(self) -> FastReply | None:
         """Return the reply once the answer has arrived; None if the handler of the row has to give it."""
         ...
 

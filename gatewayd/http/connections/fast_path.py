@@ -9,16 +9,29 @@ import asyncio
 from typing import Any, Final, Protocol
 
 from aiohttp import StreamReader, web
+from aiohttp.helpers import HeadersMixin
 from aiohttp.http import StreamWriter
 
 from gatewayd.http.connections.slots import SeatedConnection
 from gatewayd.metering.begun_call import BegunCall
 
 USED_NAMES: Final = (
-    *("_waiter", "_messages", "_parser", "_current_request", "_task_handler", "_request_factory"),
+    *("_waiter", "_messages", "_parser", "_current_request", "_task_handler"),
     *("_manager", "_keepalive_handle", "_next_keepalive_close_time", "_process_keepalive", "_upgraded"),
 )
 """Attributes of `aiohttp.web.RequestHandler` that are used, besides `_buffer` of `aiohttp.StreamReader`."""
+
+USED_REQUEST_NAMES: Final = frozenset(
+    {
+        *("_message", "_protocol", "_payload_writer", "_payload", "_headers", "_method", "_version"),
+        *("_cache", "_rel_url", "_state", "_task", "_loop", "_client_max_size", "_client_max_fields"),
+        *("_transport_sslcontext", "_transport_peername", "_transport_sockname"),
+    }
+)
+"""Attributes of `aiohttp.web.Request` that a `PlainRequest` has; `ATTRS` names all that it may have."""
+
+OTHER_REQUEST_NAMES: Final = frozenset({"_post", "_read_bytes", "_match_info"})
+"""Attributes of `aiohttp.web.Request` that have defaults."""
 
 MAX_FAST_BYTES: Final = 64 * 1024
 """Maximum length of a body on the fast path."""
@@ -33,7 +46,57 @@ MAX_HELD_TURNS: Final = 16
 def is_supported() -> bool:
     """Return whether this release of aiohttp has the attributes that the fast path uses."""
     has_names = all(hasattr(web.RequestHandler, name) for name in USED_NAMES)
-    return has_names and hasattr(StreamReader, "_buffer")
+    own = USED_REQUEST_NAMES | OTHER_REQUEST_NAMES | HeadersMixin.ATTRS
+    return has_names and hasattr(StreamReader, "_buffer") and own == web.Request.ATTRS
+
+
+class PlainRequest(web.Request):
+    """A request of the fast path, whose target is a path: what few ask for is found when it is asked for."""
+
+    _client_max_size = 0
+    _client_max_fields = 0
+
+    def __init__(self, message: Any, payload: Any, connection: "FastConnection", writer: Any) -> None:
+        self._message = message
+        self._protocol = connection
+        self._payload_writer = writer
+        self._payload = payload
+        self._headers = message.headers
+        self._method = message.method
+        self._version = message.version
+        self._cache = {}
+        self._rel_url = message.url
+        self._state = {}
+
+    # The names of aiohttp ----------------------------------------------------------------------------------
+
+    @property
+    def _task(self) -> Any:
+        return self._protocol._task_handler
+
+    @property
+    def _loop(self) -> Any:
+        return self._protocol._loop
+
+    @property
+    def _transport_sslcontext(self) -> Any:
+        return self._protocol.ssl_context
+
+    @property
+    def _transport_peername(self) -> Any:
+        return self._protocol.peername
+
+    @property
+    def _transport_sockname(self) -> Any:
+        return self._protocol.sockname
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return what is stored."""
+        return self._state[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Store something."""
+        self._state[key] = value
 
 
 class FastExchange(Protocol):
@@ -77,6 +140,9 @@ class FastConnection(SeatedConnection):
     _held = b""
     _held_turns = 0
     _begun: tuple[Any, Any] | None = None
+    _counter: StreamWriter | None = None
+    """Counts the bytes of the answers on the fast path."""
+
     _is_unread = False
 
     def data_received(self, data: bytes) -> None:
@@ -130,6 +196,9 @@ class FastConnection(SeatedConnection):
         self._leave()
         self._unpark()
         super().force_close()
+
+    def head_received(self) -> None:
+        """Note that the head of a request has arrived."""
 
     # Called by the fast path -------------------------------------------------------------------------------
 
@@ -204,15 +273,21 @@ class FastConnection(SeatedConnection):
         if self._body_timer is not None:
             self._body_timer.cancel()
             self._body_timer = None
-        factory, fast_path, task = self._request_factory, self.fast_path, self._task_handler
-        if factory is None or fast_path is None or task is None:
+        fast_path = self.fast_path
+        if fast_path is None:
             return False
         self._messages.popleft()
         # The payload stays unread, for a handler that the request is left to.
         body = b"".join(payload._buffer)
-        request = factory(message, payload, self, StreamWriter(self, self._loop), task)
+        writer = self._counter
+        if writer is None:
+            writer = self._counter = StreamWriter(self, self._loop)
+        self.head_received()
+        self.begin(payload, writer)
+        writer.output_size = 0
+        request = PlainRequest(self.begun(message), payload, self, writer)
         self._begun, self._current_request = (message, payload), request
-        exchange = fast_path.begin(self, request, body)  # type: ignore[arg-type]
+        exchange = fast_path.begin(self, request, body)
         if exchange is None:
             self._current_request = self._begun = None
             self._messages.appendleft((message, payload))

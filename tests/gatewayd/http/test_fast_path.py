@@ -19,7 +19,7 @@ from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.observation import ObservedRequest, RequestObservation
 from gatewayd.http.public.completions.chat import ChatRoutes
-from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.server import HttpServer
 from gatewayd.measurement.request_notes import CURRENT_NOTES, RequestNotes, ServedRequest
@@ -308,14 +308,14 @@ async def test_a_failure_of_the_fast_path_leaves_the_request_to_the_handler() ->
 
 
 async def test_an_answer_that_cannot_be_written_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(reply: JsonReply, request: object) -> None:
+    def fail(reply: FastReply, request: object, common: str) -> None:
         raise ValueError("cannot send a header with a line end")
 
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, found: failures.append(found["exception"]))
     async with opened() as site:
         await site.warm()
-        monkeypatch.setattr(JsonReply, "send", fail)
+        monkeypatch.setattr(FastReply, "send", fail)
         async with asyncio.timeout(SOON):
             with pytest.raises(aiohttp.ClientError):
                 await site.ask()

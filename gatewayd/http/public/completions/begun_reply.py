@@ -5,7 +5,7 @@ from functools import partial
 from aiohttp import web
 
 from gatewayd.http.context import facts_of, request_id
-from gatewayd.http.responses.fast_response import JsonReply
+from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.routes import RouteDialect
 from gatewayd.metering.begun_call import BegunCall
@@ -16,24 +16,26 @@ from gatewayd.pipeline.records import ChatRequest
 class BegunReply:
     """The `routes.BegunAnswer` of a chat request."""
 
-    __slots__ = ("_begun", "_dialect", "_request", "cancel")
+    __slots__ = ("_begun", "_dialect")
 
-    def __init__(self, request: web.Request, begun: BegunChat, dialect: RouteDialect) -> None:
-        self._request = request
+    def __init__(self, begun: BegunChat, dialect: RouteDialect) -> None:
         self._begun = begun
         self._dialect = dialect
-        self.cancel = begun.cancel
 
-    def take(self) -> JsonReply | None:
+    def take(self) -> FastReply | None:
         """Return the reply once the answer has arrived; None if the handler of the row has to give it."""
         answer = self._begun.take()
         if answer is None or answer.completion is None:
             return None
-        return JsonReply(self._request, answer.completion.raw, reply_headers(answer, self._dialect))
+        return FastReply(answer.completion.raw, reply_headers(answer, self._dialect))
 
     def hand_over(self) -> BegunCall:
         """Return what the handler of the row needs to go on with the request."""
         return self._begun.hand_over()
+
+    def cancel(self) -> None:
+        """End the request, whose client does not wait for the answer."""
+        self._begun.cancel()
 
 
 def with_request(chat: ChatRequest, request: web.Request) -> ChatRequest:

@@ -108,7 +108,7 @@ class ChatRoutes:
             return None
         chat = with_request(openai.parse_request(value), request)
         begun = self._fast.begin(chat, caller, arrived)
-        return None if begun is None else BegunReply(request, begun, RouteDialect.OPENAI)
+        return None if begun is None else BegunReply(begun, RouteDialect.OPENAI)
 
     async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
         """Answer with a stream that can be resumed, or with the reply of an earlier request of the same
