@@ -5,12 +5,23 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from typing import Final
 
 NewId = Callable[[], str]
 """Returns a new random id."""
 
 Clock = Callable[[], int]
 """Returns the current time as whole seconds since the epoch (UTC)."""
+
+
+RANDOM_IDS: Final = 256
+"""Number of ids whose random digits are read at once."""
+
+_VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""First digit of the part of a UUID that tells its variant, by a random digit."""
+
+_random: Final[list[str]] = []
+"""Random digits for further ids. The daemon does not fork: two processes never have the same."""
 
 
 def now() -> int:
@@ -52,11 +63,22 @@ def new_id() -> str:
     quarter of a microsecond), so that `created_at, id` is the order of creation.
     """
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)  # noqa: TID251 - this is the clock's home
-    fraction = rest * 4096 // 1_000_000
-    random = os.urandom(8)
-    variant = 0x8000 | int.from_bytes(random[:2]) >> 2
-    time_words = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-7{fraction:03x}"
-    return f"{time_words}-{variant:04x}-{random[2:].hex()}"
+    clock = f"{milliseconds:012x}"
+    random = _random_digits()
+    return (
+        f"{clock[:8]}-{clock[8:]}-7{rest * 4096 // 1_000_000:03x}"
+        f"-{_VARIANTS[random[0]]}{random[1:4]}-{random[4:]}"
+    )
+
+
+def _random_digits() -> str:
+    """Return 16 random hexadecimal digits; the system is asked once for many ids."""
+    try:
+        return _random.pop()
+    except IndexError:
+        digits = os.urandom(8 * RANDOM_IDS).hex()
+        _random.extend(digits[place : place + 16] for place in range(16, len(digits), 16))
+        return digits[:16]
 
 
 def new_secret(size: int = 32) -> str:

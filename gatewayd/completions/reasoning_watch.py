@@ -63,6 +63,23 @@ def is_plain_answer(completion: Mapping[str, Any]) -> bool:
     )
 
 
+def is_text_answer(completion: Mapping[str, Any]) -> bool:
+    """Return True for a plain answer with a text that lacks no field, as most answers are."""
+    choices = completion.get("choices")
+    if type(choices) is not list or len(choices) != 1 or type(choices[0]) is not dict:
+        return False
+    choice = choices[0]
+    message = choice.get("message")
+    return (
+        type(message) is dict
+        and PLAIN_MEMBERS.issuperset(message)
+        and type(message.get("content")) is str
+        and "role" in message
+        and type(choice.get("index")) is int
+        and bool(choice.get("finish_reason"))
+    )
+
+
 class ReasoningWatch:
     """Watches one answer of a user, whole or in chunks, and remembers it at its end."""
 

@@ -15,15 +15,19 @@ DONE = b"data: [DONE]\n\n"
 
 
 class Completion:
-    """A whole completion: the upstream's bytes, a mapping, or both."""
+    """A whole completion: the upstream's bytes, a mapping, or both.
 
-    __slots__ = ("_body", "_raw")
+    `is_text` is True for one choice of text alone that lacks no field; it is known for some answers only.
+    """
 
-    def __init__(self, *, raw: bytes | None = None, body: Body | None = None) -> None:
+    __slots__ = ("_body", "_raw", "is_text")
+
+    def __init__(self, *, raw: bytes | None = None, body: Body | None = None, is_text: bool = False) -> None:
         if raw is None and body is None:
             raise ValueError("a completion needs bytes or a body")
         self._raw = raw
         self._body = body
+        self.is_text = is_text
 
     @property
     def body(self) -> Body:

@@ -3,7 +3,7 @@
 It decides with the functions of the pipeline, and leaves everything else to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 
@@ -22,7 +22,11 @@ from gatewayd.pipeline.endpoints import context_of
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import PIPE, unstreamed
 from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper, reasoning_origin
-from gatewayd.pipeline.records import ChatAnswer, ChatRequest
+from gatewayd.pipeline.records import ChatRequest
+
+
+FastAnswer = tuple[bytes, Sequence[str], Mapping[str, str]]
+"""The bytes of a whole answer, its warnings, and the headers of the provider that the caller gets."""
 
 
 class FastChats:
@@ -90,7 +94,7 @@ class BegunChat:
         self._request, self._context = asked
         self._reasoning = reasoning
 
-    def take(self) -> ChatAnswer | None:
+    def take(self) -> "FastAnswer | None":
         """Return the answer once it has arrived; None for one that the pipeline has to read.
 
         The request is over, or is to be handed over, after that.
@@ -102,12 +106,16 @@ class BegunChat:
         if completion is None:
             return None
         finish_whole(self._meter, self._call, completion.decoded)
-        keeper, origin = self._reasoning
-        watch = keeper.watch(self._context.user_id)
-        watch.begin(origin)
-        warnings = [*self._request.warnings, *dict.fromkeys(self._context.warnings)]
-        headers = self._context.reply_headers
-        return ChatAnswer(watch.whole(completion), warnings=warnings, headers=headers, origin=origin)
+        context = self._context
+        if not completion.is_text:
+            keeper, origin = self._reasoning
+            watch = keeper.watch(context.user_id)
+            watch.begin(origin)
+            completion = watch.whole(completion)
+        warnings = self._request.warnings
+        if context.warnings:
+            warnings = [*warnings, *dict.fromkeys(context.warnings)]
+        return completion.raw, warnings, context.reply_headers
 
     def hand_over(self) -> BegunCall:
         """Return what `Pipeline.run` needs to go on with the request."""

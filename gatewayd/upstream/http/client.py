@@ -137,6 +137,7 @@ class HttpClient:
         self._loop = asyncio.get_running_loop()
         self._pools: dict[UrlOrigin, ConnectionPool] = {}
         self._calls: dict[tuple[object, ...], _Call] = {}
+        self._last: tuple[str, Mapping[str, str], _Call | None] = ("", {}, None)
 
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
@@ -159,8 +160,14 @@ class HttpClient:
     def post_at_once(
         self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None], limit: int
     ) -> ProviderResponse | None:
-        """POST a body on an idle connection and return the response to come; None if none is idle."""
-        call = self._prepared("POST", url, headers)
+        """POST a body on an idle connection and return the response to come; None if none is idle.
+
+        The headers may be given again, and do not change.
+        """
+        last_url, last_headers, call = self._last
+        if call is None or headers is not last_headers or url != last_url:
+            call = self._prepared("POST", url, headers)
+            self._last = (url, headers, call)
         connection = call.pool.take()
         if connection is None:
             return None

@@ -83,6 +83,10 @@ class ModelRules:
         self._chosen[model.id] = (model, rules)
         return rules
 
+    def are_none(self, model: Model) -> bool:
+        """Return whether requests to a model stay as they are, and go in the protocol of chats."""
+        return not model.rules and self._converting is None and self.of(model) is NO_RULES
+
     def adapt(self, body: Body, model: Model, context: CallContext, *, is_responses: bool = False) -> Body:
         """Return the chat request for a model; what was left out or changed is added to the warnings.
 

@@ -15,6 +15,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
 from gatewayd.completions.json_access import as_text
 from gatewayd.completions.limits import AnswerSizeError
+from gatewayd.completions.reasoning_watch import is_text_answer
 from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
 from gatewayd.dialects.embeddings import refuse_tokens
@@ -93,14 +94,20 @@ class OpenAiSource(PreparingSource):
         self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
     ) -> BegunCompletion | None:
         """Send the request of `complete` and return at once; None if that needs a wait."""
-        if self._is_for_responses(body, model) or self.prepares(model):
-            return None
         path = self._path("/chat/completions", model.upstream_id)
-        plain = _unstreamed(self._own(body, model, context))
+        if context.is_converted or not self._rules.are_none(model):
+            if self._is_for_responses(body, model) or self.prepares(model):
+                return None
+            body = self._own(body, model, context)
+        elif self._may_use_responses and self._is_for_responses(body, model):
+            return None
+        plain = _unstreamed(body)
         begun = self._exchange.post_at_once(path, plain, context, arrived)
         return None if begun is None else BegunOpenAiCompletion(begun, self._completion)
 
     def _completion(self, raw: bytes, answer: Body) -> Completion:
+        if "event" not in answer and is_text_answer(answer):
+            return Completion(raw=raw, body=answer, is_text=True)
         if not isinstance(answer.get("choices"), list):
             raise self._exchange.failures.broken("its answer has no 'choices'")
         try:

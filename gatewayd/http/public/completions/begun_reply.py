@@ -4,9 +4,11 @@ from functools import partial
 
 from aiohttp import web
 
+from gatewayd.errors import NO_HEADERS
+from gatewayd.http.body import warning_headers
 from gatewayd.http.context import facts_of, request_id
 from gatewayd.http.responses.fast_response import FastReply
-from gatewayd.http.responses.provider_headers import reply_headers
+from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.routes import RouteDialect
 from gatewayd.metering.begun_call import BegunCall
 from gatewayd.pipeline.fast_path import BegunChat
@@ -25,9 +27,12 @@ class BegunReply:
     def take(self) -> FastReply | None:
         """Return the reply once the answer has arrived; None if the handler of the row has to give it."""
         answer = self._begun.take()
-        if answer is None or answer.completion is None:
+        if answer is None:
             return None
-        return FastReply(answer.completion.raw, reply_headers(answer, self._dialect))
+        content, warnings, headers = answer
+        if not warnings and not headers:
+            return FastReply(content, NO_HEADERS)
+        return FastReply(content, {**warning_headers(warnings), **answer_headers(headers, self._dialect)})
 
     def hand_over(self) -> BegunCall:
         """Return what the handler of the row needs to go on with the request."""
