@@ -23,6 +23,7 @@ from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import TicketDesk
 from gatewayd.events.rooms import EventLimits
 from gatewayd.events.service import EventService
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.settings import Settings
 from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.folders import TortoiseFolders
@@ -53,6 +54,7 @@ class LiveServices:
     events: EventService
     chats: ChatServices
     answers: RunMessageWriter
+    messages: NodeMessages
     deferred: DeferredWrites
 
 
@@ -68,10 +70,10 @@ async def open_live(
     rows, deferred = TortoiseMessages(), DeferredWrites(tasks)
     stores = ChatStores(TortoiseChats(), EditedMessages(rows, deferred), TortoiseMessageEvents(), rows)
     limits = event_limits(settings)
-    bus, tickets = await open_bus(settings, limits, tasks, stack)
+    bus, tickets, messages = await open_bus(settings, limits, tasks, stack)
     hub = Hub(bus, limits)
     stack.callback(hub.close)
-    calls = EventCalls(hub, timeout=settings.websocket_event_caller_timeout)
+    calls = EventCalls(hub, timeout=settings.websocket_event_caller_timeout, messages=messages)
     answers = RunMessageWriter(rows, stores.chats, accounts.commits)
     if not is_node:
         await answers.end_running()
@@ -87,6 +89,7 @@ async def open_live(
         events=EventService(stores.effects, hub, calls, deferred),
         chats=make_chats(settings, accounts, stores, deferred, tasks),
         answers=answers,
+        messages=messages,
         deferred=deferred,
     )
 

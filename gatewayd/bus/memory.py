@@ -2,12 +2,11 @@
 
 from gatewayd.events.interfaces import FrameListener, GapListener
 from gatewayd.events.records import EventFrame, MissedFrames
+from gatewayd.nodes.messages import NoChannel
 
 
-class MemoryBus:
+class MemoryBus(NoChannel):
     """Passes each frame to the listeners at once, in the order of publishing."""
-
-    is_shared = False
 
     def __init__(self) -> None:
         self._listeners: list[FrameListener] = []

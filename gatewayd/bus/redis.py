@@ -11,15 +11,19 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.bus.redis_client import BLOCK_SECONDS, RedisClient
-from gatewayd.bus.redis_scripts import APPEND, ATTACH, MISSED
+from gatewayd.bus.redis_scripts import APPEND, ATTACH, MISSED, PASS
 from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import FrameListener, GapListener
 from gatewayd.events.records import EventFrame, FramePlace, MissedFrames
 from gatewayd.events.rooms import EventLimits
+from gatewayd.nodes.interfaces import MessageListener
+from gatewayd.nodes.records import NodeMessage
 
 SHARDS: Final = 16
 SHARD_FRAMES: Final = 10_000
-"""Number of frames of a shard that a node may be behind."""
+SHARD_BYTES: Final = 8 << 20
+SHARD_SECONDS: Final = 120
+"""Limits of a shard: by how much a node may be behind. One that is behind by more is told of a gap."""
 
 MAX_QUEUED_FRAMES: Final = 10_000
 MAX_QUEUED_BYTES: Final = 16 << 20
@@ -32,7 +36,7 @@ FACTS_SECONDS: Final = 7 * 86_400
 
 SETTLE_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 0.25
-EVENT, GAP = b"e", b"g"
+EVENT, GAP, MESSAGE = b"e", b"g", b"m"
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +46,14 @@ class _Queued:
     number: int
     user_id: str
     frame: EventFrame
+    kind: bytes = EVENT
 
 
 class RedisBus:
-    """Implements `events.interfaces.Bus`. Spawn `send` and `read` once.
+    """Implements `events.interfaces.Bus` and `nodes.interfaces.NodeChannel`. Spawn `send` and `read` once.
+
+    A message between nodes is an entry of a shard like a frame, in one order with the frames of its user: the
+    chat is the addressed node, `about` the kind. One that Redis cannot take is lost.
 
     A publish never waits for Redis. What Redis cannot take is delivered here at once; when it is back, the
     users concerned are told of a gap on every node. A frame whose fate is unknown is not sent again.
@@ -60,10 +68,12 @@ class RedisBus:
         self._prefix = f"{{{prefix}}}:"
         self._node = ids.new_secret(8)
         self._append = client.script(APPEND)
+        self._pass = client.script(PASS)
         self._attach_script = client.script(ATTACH)
         self._missed = client.script(MISSED)
         self._listeners: list[FrameListener] = []
         self._gap_listeners: list[GapListener] = []
+        self._message_listeners: list[MessageListener] = []
         self._queue: deque[_Queued] = deque()
         self._queued_bytes = 0
         self._number = 0
@@ -79,13 +89,31 @@ class RedisBus:
 
     async def publish(self, user_id: str, frame: EventFrame) -> None:
         """Queue a frame for every node; deliver it here alone while Redis fails."""
-        self._number += 1
-        self._queue.append(_Queued(self._number, user_id, frame))
-        self._queued_bytes += len(frame.payload)
+        self._enqueue(user_id, frame, EVENT)
         if not self._client.is_usable or self._is_full():
             while self._queue:
                 self._deliver_locally(self._next())
-        self._wake.set()
+
+    @property
+    def node_id(self) -> str:
+        """The id by which other nodes know this one."""
+        return self._node
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether messages may reach other nodes."""
+        return self._client.is_usable
+
+    def tell(self, message: NodeMessage) -> bool:
+        """Queue a message to other nodes; return False if it certainly reaches nobody."""
+        if not self._client.is_usable or self._is_full():
+            return False
+        self._enqueue(message.key, EventFrame(message.to, message.body, message.kind), MESSAGE)
+        return True
+
+    def hear(self, listener: MessageListener) -> None:
+        """Pass each further message of another node to `listener`."""
+        self._message_listeners.append(listener)
 
     def subscribe(self, listener: FrameListener) -> None:
         """Pass each further frame of any node to `listener`."""
@@ -170,6 +198,12 @@ class RedisBus:
                 is_told = True
                 await asyncio.sleep(RETRY_SECONDS)
 
+    def _enqueue(self, user_id: str, frame: EventFrame, kind: bytes) -> None:
+        self._number += 1
+        self._queue.append(_Queued(self._number, user_id, frame, kind))
+        self._queued_bytes += len(frame.payload)
+        self._wake.set()
+
     def _is_full(self) -> bool:
         return len(self._queue) > MAX_QUEUED_FRAMES or self._queued_bytes > MAX_QUEUED_BYTES
 
@@ -185,7 +219,9 @@ class RedisBus:
     async def _send_frames(self) -> None:
         batch = [self._next() for _ in range(min(BATCH_FRAMES, len(self._queue)))]
         self._unseen = {each.number for each in batch}
-        replies = await self._append_all([(each.user_id, each.frame, each.number, EVENT) for each in batch])
+        replies = await self._append_all(
+            [(each.user_id, each.frame, each.number, each.kind) for each in batch]
+        )
         for each, reply in zip(batch, replies, strict=True):
             # A frame whose reply is lost may have come back all the same.
             if isinstance(reply, Exception) and each.number in self._unseen:
@@ -217,10 +253,10 @@ class RedisBus:
             return [error] * len(given)
 
     async def _load(self, client: Any) -> None:
-        """Load the script once a connection may have lost it."""
-        [is_there] = await client.script_exists(self._append.sha)
-        if not is_there:
+        """Load the scripts once a connection may have lost them."""
+        if not all(await client.script_exists(self._append.sha, self._pass.sha)):
             await client.script_load(APPEND)
+            await client.script_load(PASS)
 
     async def _add(self, pipeline: Any, user_id: str, frame: EventFrame, number: int, kind: bytes) -> None:
         limits = self._limits
@@ -234,13 +270,22 @@ class RedisBus:
             kind,
             ids.new_secret(6),
             SHARD_FRAMES,
-            limits.replay_frames,
-            limits.replay_bytes,
-            int(limits.replay_seconds * 1000),
-            FACTS_SECONDS * 1000,
+            SHARD_BYTES,
+            SHARD_SECONDS * 1000,
         ]
-        keys = [self._shard(user_id), *self._keys(user_id), self._prefix + "epoch"]
-        await pipeline.evalsha(self._append.sha, len(keys), *keys, *given)
+        shard = self._shard(user_id)
+        keys = [shard, shard + ":facts", self._prefix + "epoch"]
+        script = self._pass
+        if kind != MESSAGE:
+            script = self._append
+            keys += self._keys(user_id)
+            given += [
+                limits.replay_frames,
+                limits.replay_bytes,
+                int(limits.replay_seconds * 1000),
+                FACTS_SECONDS * 1000,
+            ]
+        await pipeline.evalsha(script.sha, len(keys), *keys, *given)
 
     async def _renew_epoch(self) -> None:
         """Make every position of before unknown; each shard tells the nodes."""
@@ -263,6 +308,9 @@ class RedisBus:
         self._gap_users.clear()
 
     def _deliver_locally(self, queued: _Queued) -> None:
+        if queued.kind == MESSAGE:
+            self._mark_done(queued.number)
+            return
         self._local[queued.number] = None
         if len(self._local) > MAX_LOCAL_FRAMES:
             self._local.popitem(last=False)
@@ -304,6 +352,9 @@ class RedisBus:
         for shard, entries in reply or ():
             name = shard.decode()
             for entry_id, fields in entries:
+                if order_of(fields.get(b"b", b"").decode() or "0-0") > order_of(self._ids[name]):
+                    log.warning("this node was too slow, or paused: events of other nodes are lost")
+                    self._tell_gap(None)
                 self._ids[name] = entry_id.decode()
                 self._take(entry_id, fields)
         if reply:
@@ -323,9 +374,20 @@ class RedisBus:
             self._unseen.discard(number)
             if self._local.pop(number, True) is None:
                 return
+        if fields[b"k"] == MESSAGE:
+            self._pass_on(user_id, fields)
+            return
         place = _place(fields[b"e"], entry_id)
         for listener in self._listeners:
             listener(user_id, _frame(fields), place)
+
+    def _pass_on(self, key: str, fields: Mapping[bytes, bytes]) -> None:
+        sender, to = fields[b"n"].decode(), fields[b"c"].decode()
+        if sender == self._node or to not in ("", self._node):
+            return
+        message = NodeMessage(fields[b"a"].decode(), fields[b"p"], key, to, sender)
+        for listener in self._message_listeners:
+            listener(message)
 
     def _mark_done(self, number: int) -> None:
         self._done = max(self._done, number)

@@ -1,10 +1,10 @@
 """Interfaces of the cluster. Every duration is measured by the clock of the database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from gatewayd.nodes.records import ClaimedRun, HeldLease, Node, NodePulse, NodeUse, RunClaim
+from gatewayd.nodes.records import ClaimedRun, HeldLease, Node, NodeMessage, NodePulse, NodeUse, RunClaim
 from gatewayd.tasks import TaskOwner
 
 
@@ -126,4 +126,34 @@ class RunStore(Protocol):
 
     async def remove_dead(self) -> int:
         """Delete the claims of nodes whose lease is over, and return their number."""
+        ...
+
+
+MessageListener = Callable[[NodeMessage], None]
+
+
+class NodeChannel(Protocol):
+    """Carries messages between living nodes. A message may be lost; none arrives twice."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there may be other nodes."""
+        ...
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether messages may reach other nodes now."""
+        ...
+
+    @property
+    def node_id(self) -> str:
+        """The id by which other nodes address this one."""
+        ...
+
+    def tell(self, message: NodeMessage) -> bool:
+        """Send a message without waiting; return False if it certainly reaches nobody."""
+        ...
+
+    def hear(self, listener: MessageListener) -> None:
+        """Call `listener` for every further message of another node to this one or to all."""
         ...

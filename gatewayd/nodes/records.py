@@ -83,3 +83,18 @@ class ClaimedRun:
     node_id: str
     is_stopped: bool
     started_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMessage:
+    """A message to one node, or with an empty `to` to all others; `body` is JSON of the `kind`.
+
+    Messages with one `key` arrive in their order, and in one order with the events of a user of that id.
+    The channel fills `sender`.
+    """
+
+    kind: str
+    body: bytes
+    key: str = ""
+    to: str = ""
+    sender: str = ""

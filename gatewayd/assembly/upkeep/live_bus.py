@@ -11,6 +11,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import Bus, TicketDesk
 from gatewayd.events.rooms import EventLimits
 from gatewayd.events.tickets import Tickets
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.settings import Settings
 from gatewayd.tasks import TaskRegistry
 
@@ -19,21 +20,25 @@ log = logging.getLogger(__name__)
 
 async def open_bus(
     settings: Settings, limits: EventLimits, tasks: TaskRegistry, stack: AsyncExitStack
-) -> tuple[Bus, TicketDesk]:
-    """Return the bus and the tickets of event streams; a Redis that cannot be reached is tried again.
+) -> tuple[Bus, TicketDesk, NodeMessages]:
+    """Return the bus and the tickets of event streams, and the messages between nodes.
 
-    Raises not_configured for an address that cannot be used, or without the library.
+    A Redis that cannot be reached is tried again. Raises not_configured for an address that cannot be used,
+    or without the library.
     """
     url = settings.redis_url.get_secret_value()
     if not url:
-        return MemoryBus(), Tickets()
+        bus = MemoryBus()
+        return bus, Tickets(), NodeMessages(bus, tasks)
     client = RedisClient(url)
     stack.push_async_callback(client.close)
-    bus = RedisBus(client, limits)
+    shared = RedisBus(client, limits)
     try:
-        await bus.attach()
+        await shared.attach()
     except GatewayError as error:
         log.warning("events reach only the clients of this node: %s", error.message)
-    tasks.spawn("sending of events to other nodes", bus.send())
-    tasks.spawn("reading of events of other nodes", bus.read())
-    return bus, RedisTickets(client)
+    tasks.spawn("sending of events to other nodes", shared.send())
+    tasks.spawn("reading of events of other nodes", shared.read())
+    messages = NodeMessages(shared, tasks)
+    tasks.spawn("messages between nodes", messages.run())
+    return shared, RedisTickets(client), messages

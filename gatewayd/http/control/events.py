@@ -80,9 +80,9 @@ class ControlEventRoutes:
             raise not_found("call", call_id)
         waiting = {call.id: call for call in self._calls.pending(user_id)}
         if wanted.error is not None:
-            self._calls.refuse(user_id, call_id, wanted.error)
+            await self._calls.refuse(user_id, call_id, wanted.error)
         else:
-            self._calls.answer(user_id, call_id, wanted.result)
+            await self._calls.answer(user_id, call_id, wanted.result)
         audit(request, "call answer", call_id)
         emails = await self._principals.emails([user_id])
         return control_reply(_call(waiting[call_id], emails[user_id]))

@@ -13,13 +13,14 @@ from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Actor
 from gatewayd.chats.records import Chat
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
-from gatewayd.events.calls import EventCalls, payload_of
+from gatewayd.events.calls import EventCalls
 from gatewayd.events.event_types import external_names
 from gatewayd.events.hub import Hub
 from gatewayd.events.interfaces import TicketDesk
 from gatewayd.events.records import EventCall, EventTarget
 from gatewayd.events.rooms import Subscription
 from gatewayd.events.service import EventService
+from gatewayd.events.shown_calls import payload_of
 from gatewayd.events.tickets import LIFE_SECONDS
 from gatewayd.http.body import json_reply, read_model, read_object
 from gatewayd.http.connections.request_uses import RequestUse
@@ -156,11 +157,11 @@ class EventRoutes:
         if ("result" in body) == ("error" in body):
             raise invalid("cannot accept the answer: send either result or error", param="result")
         if "result" in body:
-            self._calls.answer(user_id, call_id, body["result"])
+            await self._calls.answer(user_id, call_id, body["result"])
             return json_reply(data=True)
         if not isinstance(body["error"], str):
             raise invalid("cannot accept error: expected a string", param="error")
-        self._calls.refuse(user_id, call_id, body["error"])
+        await self._calls.refuse(user_id, call_id, body["error"])
         return json_reply(data=True)
 
     @answers(TRUE)

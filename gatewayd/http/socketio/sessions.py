@@ -215,7 +215,7 @@ class _Connection:
             case PacketType.EVENT:
                 await self._handle_event(packet)
             case PacketType.ACK:
-                self._answer(packet)
+                await self._answer(packet)
             case _:
                 raise ValueError(f"{packet.type.name.lower()} is not expected")
 
@@ -286,13 +286,13 @@ class _Connection:
             self._pending_calls.popitem(last=False)
         return packets.event_packet(payload, self._count)
 
-    def _answer(self, packet: SocketPacket) -> None:
+    async def _answer(self, packet: SocketPacket) -> None:
         call_id = self._pending_calls.pop(packet.id or 0, None)
         if call_id is None or self._listener is None:
             return
         values = packet.data if isinstance(packet.data, list) else []
         try:
-            self._calls.answer(self._listener.opened.user_id, call_id, values[0] if values else None)
+            await self._calls.answer(self._listener.opened.user_id, call_id, values[0] if values else None)
         except GatewayError as error:
             # Another session has answered, or the call has ended.
             log.debug("answer dropped: %s", error.full_message)

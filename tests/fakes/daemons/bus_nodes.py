@@ -1,4 +1,4 @@
-"""Nodes of a gateway as far as events go: a hub and a bus each, in memory or over one Redis."""
+"""Nodes of a gateway as far as live state goes: bus, hub, messages and calls, in memory or over one Redis."""
 
 import asyncio
 import re
@@ -11,19 +11,37 @@ import orjson
 from gatewayd.bus.memory import MemoryBus
 from gatewayd.bus.redis import RedisBus
 from gatewayd.bus.redis_client import RedisClient
+from gatewayd.events.calls import EventCalls
 from gatewayd.events.hub import Hub
 from gatewayd.events.rooms import EventLimits, Subscription
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.tasks import TaskRegistry
 
 FRAME = re.compile(rb"id: ([^\n]+)\ndata: ([^\n]+)\n\n")
 WAIT_SECONDS = 10.0
+GRACE_SECONDS = 1.0
 
 
 class BusNode:
     """One node. `frames` of a subscriber are pairs of id and payload."""
 
-    def __init__(self, bus: MemoryBus | RedisBus, hub: Hub, client: RedisClient | None = None) -> None:
+    def __init__(
+        self,
+        bus: MemoryBus | RedisBus,
+        hub: Hub,
+        client: RedisClient | None = None,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
         self.bus, self.hub, self.client = bus, hub, client
+        self.tasks = TaskRegistry()
+        self.messages = NodeMessages(bus, self.tasks)
+        self.calls = EventCalls(hub, timeout=WAIT_SECONDS, grace=grace, messages=self.messages)
+
+    def start(self) -> None:
+        if isinstance(self.bus, RedisBus):
+            self.tasks.spawn("sending", self.bus.send())
+            self.tasks.spawn("reading", self.bus.read())
+            self.tasks.spawn("messages", self.messages.run())
 
     async def publish(self, number: int, user_id: str = "ann", chat_id: str = "c", about: str = "") -> None:
         await self.hub.publish(user_id, chat_id, {"n": number}, about)
@@ -86,7 +104,9 @@ class Reader:
 
 
 @asynccontextmanager
-async def bus_nodes(url: str | None, count: int = 1, **limits: Any) -> AsyncIterator[list[BusNode]]:
+async def bus_nodes(
+    url: str | None, count: int = 1, grace: float = GRACE_SECONDS, **limits: Any
+) -> AsyncIterator[list[BusNode]]:
     """Run nodes over the Redis at an address; without one, nodes are one and the same in memory."""
     given = EventLimits(**limits)
     if url is None:
@@ -94,16 +114,23 @@ async def bus_nodes(url: str | None, count: int = 1, **limits: Any) -> AsyncIter
         node = BusNode(bus, Hub(bus, given))
         yield [node] * count
         return
-    tasks = TaskRegistry()
     async with AsyncExitStack() as stack:
         nodes = []
         for _ in range(count):
             client = RedisClient(url)
             stack.push_async_callback(client.close)
             bus_of = RedisBus(client, given)
-            nodes.append(BusNode(bus_of, Hub(bus_of, given), client))
+            node = BusNode(bus_of, Hub(bus_of, given), client, grace)
+            nodes.append(node)
             await bus_of.attach()
-            tasks.spawn("sending", bus_of.send())
-            tasks.spawn("reading", bus_of.read())
-        stack.push_async_callback(tasks.close)
+            node.start()
+            stack.push_async_callback(node.tasks.close)
+        await met(nodes)
         yield nodes
+
+
+async def met(nodes: list[BusNode]) -> None:
+    """Wait until all nodes know each other."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while any(len(node.messages.peers) < len(nodes) - 1 for node in nodes):
+            await asyncio.sleep(0.01)

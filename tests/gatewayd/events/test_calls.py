@@ -57,7 +57,7 @@ async def test_an_answer_may_be_any_value(result: Any) -> None:
     site = EventSite()
     site.hub.subscribe("ann")
     async with asking(site) as (task, call):
-        site.calls.answer("ann", call.id, result)
+        await site.calls.answer("ann", call.id, result)
         assert await ended(task) == result
 
 
@@ -65,7 +65,7 @@ async def test_a_failure_of_the_client_is_raised() -> None:
     site = EventSite()
     site.hub.subscribe("ann")
     async with asking(site) as (task, call):
-        site.calls.refuse("ann", call.id, "the script threw")
+        await site.calls.refuse("ann", call.id, "the script threw")
         with pytest.raises(RuntimeError, match="the client could not answer confirmation: the script threw"):
             await ended(task)
 
@@ -74,12 +74,12 @@ async def test_the_first_answer_counts() -> None:
     site = EventSite()
     site.hub.subscribe("ann")
     async with asking(site) as (task, call):
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         # Before the one who asked has run, and afterwards.
         for _ in range(2):
             for answer in (site.calls.answer, site.calls.refuse):
                 with pytest.raises(GatewayError) as caught:
-                    answer("ann", call.id, "2")
+                    await answer("ann", call.id, "2")
                 assert caught.value.kind is ErrorKind.CONFLICT
             assert await ended(task) == 1
 
@@ -90,13 +90,13 @@ async def test_only_the_user_who_is_asked_can_answer() -> None:
     async with asking(site) as (task, call):
         for user_id, call_id in (("bob", call.id), ("ann", "other"), ("", "")):
             with pytest.raises(GatewayError) as caught:
-                site.calls.answer(user_id, call_id, 1)
+                await site.calls.answer(user_id, call_id, 1)
             assert caught.value.kind is ErrorKind.NOT_FOUND
         assert site.calls.pending("bob") == []
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         assert await ended(task) == 1
         with pytest.raises(GatewayError) as caught:
-            site.calls.answer("bob", call.id, 1)
+            await site.calls.answer("bob", call.id, 1)
         assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
@@ -107,12 +107,12 @@ async def test_answered_calls_are_remembered_up_to_a_bound(monkeypatch: pytest.M
     done = []
     for _ in range(2):
         async with asking(site) as (task, call):
-            site.calls.answer("ann", call.id, 1)
+            await site.calls.answer("ann", call.id, 1)
             await ended(task)
             done.append(call.id)
     for call_id, kind in zip(done, (ErrorKind.NOT_FOUND, ErrorKind.CONFLICT), strict=True):
         with pytest.raises(GatewayError) as caught:
-            site.calls.answer("ann", call_id, 1)
+            await site.calls.answer("ann", call_id, 1)
         assert caught.value.kind is kind
 
 
@@ -123,7 +123,7 @@ async def test_no_answer_in_time_raises() -> None:
         with pytest.raises(CallTimeout, match=r"none came within 0\.01 s"):
             await ended(task)
         with pytest.raises(GatewayError) as caught:
-            site.calls.answer("ann", call.id, 1)
+            await site.calls.answer("ann", call.id, 1)
         assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
@@ -132,7 +132,7 @@ async def test_without_a_limit_a_call_waits() -> None:
     site.hub.subscribe("ann")
     async with asking(site) as (task, call):
         assert (await asyncio.wait([task], timeout=0.01))[0] == set()
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         assert await ended(task) == 1
 
 
@@ -150,7 +150,7 @@ async def test_who_comes_within_the_grace_is_asked() -> None:
     async with asking(site) as (task, call):
         listener = site.hub.subscribe("ann")
         assert (await heard(listener))[0]["call_id"] == call.id
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         assert await ended(task) == 1
 
 
@@ -185,7 +185,7 @@ async def test_a_call_comes_again_after_a_reconnect_and_not_once_answered() -> N
         first.close()
         second = site.hub.subscribe("ann", last_id=first.position)
         assert [one["call_id"] for one in await heard(second)] == [call.id]
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         await ended(task)
         assert not waiting(site.hub.subscribe("ann", last_id=first.position))
 
@@ -203,7 +203,7 @@ async def test_a_call_goes_to_its_session_alone() -> None:
         own.close()
         assert [one["call_id"] for one in await heard(other)] == [call.id]
         assert [one["call_id"] for one in await heard(late)] == [call.id]
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         assert await ended(task) == 1
 
 
@@ -224,7 +224,7 @@ async def test_a_caller_that_is_cancelled_takes_its_call_back() -> None:
         assert task.cancelled()
         assert site.calls.pending("ann") == []
         with pytest.raises(GatewayError) as caught:
-            site.calls.answer("ann", call.id, 1)
+            await site.calls.answer("ann", call.id, 1)
         assert caught.value.kind is ErrorKind.NOT_FOUND
 
 
@@ -247,7 +247,7 @@ async def test_a_caller_that_is_cancelled_as_the_failure_comes_leaves_nothing_be
     site = EventSite()
     site.hub.subscribe("ann")
     async with asking(site) as (task, call):
-        site.calls.refuse("ann", call.id, "no")
+        await site.calls.refuse("ann", call.id, "no")
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
@@ -262,10 +262,10 @@ async def test_several_calls_wait_side_by_side() -> None:
     site.hub.subscribe("ann")
     async with asking(site) as (first, one), asking(site) as (second, two):
         assert [call.id for call in site.calls.pending("ann")] == [one.id, two.id]
-        site.calls.answer("ann", two.id, 2)
+        await site.calls.answer("ann", two.id, 2)
         assert await ended(second) == 2
         assert not first.done()
-        site.calls.answer("ann", one.id, 1)
+        await site.calls.answer("ann", one.id, 1)
         assert await ended(first) == 1
 
 
@@ -290,7 +290,7 @@ async def test_whose_call_it_is() -> None:
     async with asking(site) as (task, call), asking(site, EventTarget("bob")) as (_, other):
         assert list(site.calls.every()) == [call, other]
         assert (site.calls.find_user(call.id), site.calls.find_user(other.id)) == ("ann", "bob")
-        site.calls.answer("ann", call.id, 1)
+        await site.calls.answer("ann", call.id, 1)
         await ended(task)
         assert list(site.calls.every()) == [other]
         assert site.calls.find_user(call.id) == "ann"

@@ -279,7 +279,7 @@ async def test_a_call_returns_the_answer() -> None:
         await asyncio.sleep(0)
     (call,) = site.calls.pending("ann")
     assert (call.target, call.event.type, call.event.data) == (TARGET, "input", {"title": "t"})
-    site.calls.answer("ann", call.id, {"value": 5})
+    await site.calls.answer("ann", call.id, {"value": 5})
     assert await task == {"value": 5}
 
 
@@ -299,7 +299,7 @@ async def test_a_call_comes_after_what_was_emitted_before() -> None:
     while not calls.pending("ann"):
         await asyncio.sleep(0)
     assert [one["data"]["type"] for one in await heard(listener)] == ["message", "confirmation"]
-    calls.answer("ann", calls.pending("ann")[0].id, result=True)
+    await calls.answer("ann", calls.pending("ann")[0].id, result=True)
     assert await asyncio.wait_for(asked, SOON) is True
 
 

@@ -25,7 +25,7 @@ def settings_for(state: Path, **values: str) -> Settings:
 async def test_events_stay_in_memory_by_default(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     async with AsyncExitStack() as stack:
-        bus, tickets = await open_bus(settings, event_limits(settings), TaskRegistry(), stack)
+        bus, tickets, _ = await open_bus(settings, event_limits(settings), TaskRegistry(), stack)
     assert isinstance(bus, MemoryBus)
     assert isinstance(tickets, Tickets)
 

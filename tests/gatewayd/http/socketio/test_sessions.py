@@ -217,7 +217,7 @@ async def test_an_acknowledgement_that_comes_late_does_no_harm() -> None:
         socket = await site.open({"token": "ann"})
         task = asyncio.ensure_future(site.inner.calls.ask(TARGET, Event("input", {})))
         number, payload = await event(socket)
-        site.inner.calls.answer("ann", payload["call_id"], "elsewhere")
+        await site.inner.calls.answer("ann", payload["call_id"], "elsewhere")
         assert await asyncio.wait_for(task, SOON) == "elsewhere"
         await socket.send_str(f"43{number}[]")
         await socket.send_str('421["heartbeat"]')
