@@ -229,7 +229,7 @@ async def open_services(
         resumption=await open_resumption(
             settings, signing_keys(settings), tasks, room, accounts.changes, cluster.node_id
         ),
-        limits=await open_limits(settings, catalog, live, quotas, tasks, stack, cluster.node_id),
+        limits=await open_limits(settings, catalog, live, quotas, tasks, stack, cluster),
         age_limits=make_age_limits(settings, live, documents, base.audit, accounts.commits, tasks),
         monitoring=open_monitoring(settings, catalog.meter, stack),
     )

@@ -107,7 +107,7 @@ class LimitAdmission:
         if not isinstance(held, CallReservation) or held.is_settled:
             return
         held.is_settled = True
-        tokens = 0 if call.usage is None else call.usage.total
+        tokens = 0 if call.usage is None else min(max(call.usage.total, 0), MAX_RESERVED)
         if held.ticket is not None and call.holds_calls:
             self._rates.undo(held.ticket)
         elif held.ticket is not None:

@@ -84,7 +84,11 @@ class RateStore(Protocol):
         ...
 
     def use(self, pot: RatePot) -> RateUse:
-        """Return the present use of a pot."""
+        """Return the use of a pot, as far as it is known here; without I/O."""
+        ...
+
+    async def look(self, pots: Sequence[RatePot]) -> None:
+        """Learn the present use of pots, for `use`."""
         ...
 
 

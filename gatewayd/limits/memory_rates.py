@@ -110,6 +110,9 @@ class MemoryRates:
             state.tokens.reset(now),
         )
 
+    async def look(self, pots: Sequence[RatePot]) -> None:
+        """Do nothing: the use is known."""
+
     def _close(self, ticket: RateTicket, tokens: int, *, is_undone: bool) -> None:
         if not isinstance(ticket, MemoryTicket):
             raise TypeError("a ticket of another store")

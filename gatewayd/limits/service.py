@@ -177,6 +177,7 @@ class Limits:
             for plan in budget_plans(rule, user_id)
         }
         uses = await self._budgets.uses(list(keys.values()))
+        await self._rates.look([pot_of(rule, user_id) for rule in shown if rule.has_rates])
         found = []
         for rule in wanted:
             if rule not in shown:

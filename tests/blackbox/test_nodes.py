@@ -213,3 +213,34 @@ def wait_completed(house: House, file_id: str) -> None:
         return bool(found["status"] == "completed")
 
     wait_until(is_completed, "the processed file", 30)
+
+
+def test_limits_count_the_calls_of_all_nodes_together(tmp_path: Path, postgres: Postgres) -> None:
+    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+
+        def ask(house: House, who: Any) -> Any:
+            body = {"model": "o.m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 40}
+            return house.send("POST", "/v1/chat/completions", body, who)
+
+        limits = "/api/v1/limits"
+        made = first.ok("PUT", limits, {"user": first.bob.id, "requests_per_minute": 3}, first.admin)
+        wait_until(lambda: ask(second, first.bob).headers.get("x-ratelimit-limit-requests"), "the limit")
+        asked = [ask(house, first.bob).status for house in (first, second, first, second)]
+        assert sum(status == 200 for status in asked) <= 2
+        assert asked[-2:] == [429, 429]
+        assert ask(first, first.ann).status == 200, "another user is not limited"
+        first.ok("DELETE", f"{limits}/{made['id']}", None, first.admin)
+        # One call at a time: a node is killed between reserving and settling.
+        budget = {"user": first.ann.id, "parallel": 1, "budgets": ["100000tokens/month"]}
+        first.ok("PUT", limits, budget, first.admin)
+        hang(first)
+        wait_until(lambda: ask(second, first.ann).status == 429, "the limit")
+        first.daemon.stop(signal.SIGKILL)
+        wait_until(lambda: ask(second, first.ann).status == 200, "the place of the dead node", 15)
+
+        def budget_use() -> Any:
+            uses = second.ok("GET", f"{limits}/own")["limits"][0]["uses"]
+            return next(use for use in uses if use["what"] == "100000tokens/month")
+
+        wait_until(lambda: not budget_use()["reserved"], "the end of the reservation", 15)
+        second.assert_well()

@@ -9,6 +9,9 @@ from typing import Final
 
 from gatewayd.assembly.accounts import AccountServices, AccountStores
 from gatewayd.assembly.events import LiveServices
+from gatewayd.assembly.upkeep.nodes import ClusterServices
+from gatewayd.bus.redis_client import RedisClient
+from gatewayd.bus.redis_rates import RedisRateOptions, RedisRates
 from gatewayd.catalog.service import Catalog
 from gatewayd.events.records import EventTarget
 from gatewayd.events.service import EventService
@@ -20,6 +23,7 @@ from gatewayd.http.routes import Route
 from gatewayd.limits.admission import LimitAdmission, LimitOptions
 from gatewayd.limits.amounts import format_amount
 from gatewayd.limits.fair_queue import QueueRules
+from gatewayd.limits.interfaces import RateStore
 from gatewayd.limits.ledger import BudgetLedger
 from gatewayd.limits.memory_rates import MemoryRates
 from gatewayd.limits.queue_admission import QueueAdmission, QueueSetup
@@ -124,10 +128,10 @@ async def open_limits(
     quotas: StorageQuotas,
     tasks: TaskRegistry,
     stack: AsyncExitStack,
-    node_id: str = "",
+    cluster: ClusterServices,
 ) -> LimitServices:
     """Return the services; from now on they admit the calls of the catalogue's models."""
-    budgets, rates = TortoiseBudgets(node_id), MemoryRates()
+    budgets, rates = TortoiseBudgets(cluster.node_id), open_rates(settings, cluster.redis, tasks, stack)
     ledger = BudgetLedger(budgets, BudgetWarnings(live.events, tasks).warn)
     options = LimitOptions(unknown_price(settings))
 
@@ -146,6 +150,19 @@ async def open_limits(
     # A call that waits for a place has its part of the limits already.
     catalog.meter.admissions += [admission, queues]
     return LimitServices(limits, admission, options, queues, quotas)
+
+
+def open_rates(
+    settings: Settings, redis: RedisClient | None, tasks: TaskRegistry, stack: AsyncExitStack
+) -> RateStore:
+    """Return the rates: in Redis for nodes, in memory for a daemon alone."""
+    if redis is None:
+        return MemoryRates()
+    is_closed = settings.limits_without_redis == "closed"
+    rates = RedisRates(redis, MemoryRates(), RedisRateOptions(settings.node_lease, is_closed))
+    tasks.spawn("limits of all nodes", rates.run())
+    stack.push_async_callback(rates.flush, FLUSH_SECONDS)
+    return rates
 
 
 def queue_options(settings: Settings) -> QueueSetup:

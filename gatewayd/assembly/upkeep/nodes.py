@@ -14,6 +14,7 @@ from pydantic import BaseModel, SecretStr
 
 from gatewayd import __version__, ids
 from gatewayd.assembly.accounts import signing_secrets
+from gatewayd.bus.redis_client import RedisClient
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.http.control.nodes import ControlNodeRoutes
 from gatewayd.http.control.transactions import WriteTransactions
@@ -60,6 +61,8 @@ class ClusterServices:
 
     member: NodeMember | None
     duties: Duties
+    redis: RedisClient | None = None
+    """Redis for what the nodes count together; None for a daemon alone."""
 
     @property
     def node_id(self) -> str:
@@ -85,7 +88,9 @@ async def open_cluster(
     stack.push_async_callback(member.leave)
     await member.join()
     tasks.spawn("lease of this node", member.run())
-    return ClusterServices(member, LeasedDuties(TortoiseLeases(), member, tasks))
+    redis = RedisClient(settings.redis_url.get_secret_value())
+    stack.push_async_callback(redis.close)
+    return ClusterServices(member, LeasedDuties(TortoiseLeases(), member, tasks), redis)
 
 
 def make_run_register(

@@ -1,6 +1,6 @@
 """Settings of the cluster profile: several nodes on one PostgreSQL database."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, SecretStr
 from pydantic_settings import BaseSettings
@@ -27,6 +27,9 @@ RedisUrl = Annotated[
 ]
 
 
+WithoutRedis = Annotated[Literal["open", "closed"], types.ExpectedValue('"open" or "closed"')]
+
+
 class ClusterFields(BaseSettings):
     """The settings of the cluster profile."""
 
@@ -48,6 +51,12 @@ class ClusterFields(BaseSettings):
         "Time after which a node that does not answer counts as dead, so that others take over its work.",
         ge=2,
         le=300,
+    )
+    limits_without_redis: WithoutRedis = setting(
+        restart(CLUSTER),
+        "open",
+        "What a node does while Redis cannot be reached: open counts requests and tokens a minute and"
+        " parallel calls by itself, closed refuses the calls that such a limit concerns.",
     )
     redis_url: RedisUrl = setting(
         restart(CLUSTER),

@@ -103,7 +103,7 @@ class TortoiseBudgets:
         """Delete the reservations of former processes; return those that were open."""
         statement = SqlStatement(client)
         rows = await statement.run(
-            "DELETE FROM limit_reservations RETURNING call_id, counter_id, amount, node"  # noqa: S608
+            "DELETE FROM limit_reservations RETURNING call_id, counter_id, amount, node"
         )
         return [row for row in rows if row["node"] != CLOSED]
 
@@ -151,8 +151,10 @@ class TortoiseBudgets:
 
 
 async def _take_held(client: Any, call_ids: Sequence[str]) -> Mapping[tuple[str, str], tuple[int, int]]:
-    """Delete the reservations of calls; return what each has charged, and what of it is still held, by the ids
-    of call and counter."""
+    """Delete the reservations of calls.
+
+    Returns what each has charged, and what of it is still held, by the ids of call and counter.
+    """
     if not call_ids:
         return {}
     statement = SqlStatement(client)
