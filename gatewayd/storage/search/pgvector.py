@@ -1,8 +1,11 @@
 """Vector index on PostgreSQL's extension pgvector.
 
 Each space has its own table, created on first use, with the vectors of all published passages. A foreign key
-deletes rows with their passages, and `refresh` copies new ones. The first search of each scope copies vectors
-that a killed process did not copy.
+deletes rows with their passages, and `refresh` copies new ones. A search first copies the vectors of its
+scope that a killed process did not copy: `vector_backlog` lists their files.
+
+Searches compare all vectors of a file or a small collection. A large collection has a table of its own with
+an HNSW index (`collection_graphs`).
 """
 
 import logging
@@ -20,20 +23,22 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import fits_columns
 from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.search import collection_graphs
+from gatewayd.storage.search.collection_graphs import CollectionGraph
 from gatewayd.storage.search.embedding_spaces import vector_table
 from gatewayd.storage.tables.documents import FileRow, SpaceRow, VectorBatchRow
 from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
-MAX_EXACT_PASSAGES: Final = 20_000
-"""Maximum number of passages of a scope for an exact search; larger scopes use the HNSW index."""
+MAX_EXACT_PASSAGES: Final = 8_000
+"""Number of passages from which on a collection gets an HNSW index; it loses it below half of that."""
 EXTENSION: Final = "vector"
-MAX_GRAPH_DIMENSIONS: Final = 2000
+MAX_GRAPH_DIMENSIONS: Final = 4000
 MIN_GRAPH_VERSION: Final = (0, 8)
-EF_SEARCH_RANGE: Final = range(500, 1001)
-GRAPH_MEMORY_BYTES: Final = 512 << 20
-"""Minimum memory of PostgreSQL for the build of an HNSW index, which is much slower with less."""
+EF_SEARCH_RANGE: Final = range(200, 1001)
+SPARE_HITS: Final = 16
+"""Further hits of an HNSW index, in the place of those that a concurrent change removes."""
 
 SCOPE_FILES: Final = {
     ScopeKind.COLLECTION: "(SELECT file_id FROM collection_files WHERE collection_id = $1) s",
@@ -53,28 +58,27 @@ SELECT_EXACT: Final = (
     "(SELECT passage_id, vector FROM {table} WHERE file_id = s.file_id OFFSET 0) v "
     "ORDER BY distance, v.passage_id LIMIT $3"
 )
-SELECT_BY_GRAPH: Final = (
-    "WITH near AS MATERIALIZED (SELECT v.passage_id, v.vector <#> $2::real[]::vector AS distance "
-    "FROM {table} v WHERE EXISTS (SELECT 1 FROM {scope} WHERE s.file_id = v.file_id) "
-    "ORDER BY v.vector <#> $2::real[]::vector LIMIT $3) "
-    "SELECT passage_id, distance FROM near ORDER BY distance, passage_id"
-)
+SELECT_BY_GRAPH: Final = "SELECT passage_id, distance FROM graph_nearest($1, $2, $3, $4::real[], $5, $6)"
 SELECT_SIMILARITIES: Final = (
     "SELECT v.passage_id, v.vector <#> $2::real[]::vector FROM {table} v JOIN {scope} "
     "ON s.file_id = v.file_id WHERE v.passage_id = ANY($3::bigint[])"
 )
 SELECT_SIZE: Final = "SELECT COALESCE(SUM(f.chunks), 0)::bigint FROM {scope} JOIN files f ON f.id = s.file_id"
-SELECT_BEHIND: Final = (
-    "SELECT s.file_id FROM {scope} WHERE"
-    " (SELECT COALESCE(SUM(LENGTH(b.ids)), 0) / 8 FROM vector_batches b"
-    "  WHERE b.file_id = s.file_id AND b.space_id = $2 AND NOT b.staged)"
-    " <> (SELECT COUNT(*) FROM {table} v WHERE v.file_id = s.file_id)"
+# The files whose vectors are missing, whether the HNSW index is complete, and the number of the collection.
+# The OFFSET and the scalar subquery make the planner begin with the backlog, which is short.
+SELECT_STATE: Final = (
+    "SELECT ARRAY(SELECT b.file_id FROM (SELECT file_id FROM vector_backlog WHERE space_id = $2 OFFSET 0) b"
+    " WHERE (SELECT TRUE FROM {scope} WHERE s.file_id = b.file_id)),"
+    " (SELECT g.is_filled AND i.indisvalid FROM collection_graphs g JOIN pg_index i"
+    " ON i.indexrelid = to_regclass('idx_' || g.vectors || '_graph')"
+    " WHERE g.space_id = $2 AND g.collection_id = $1),"
+    " (SELECT number FROM collections WHERE id = $1)"
 )
-SELECT_IS_BUILT: Final = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)"
-SET_GRAPH_MEMORY: Final = (
-    "SELECT set_config('maintenance_work_mem', GREATEST({bytes}, "
-    "pg_size_bytes(current_setting('maintenance_work_mem'))) / 1024 || 'kB', false)"
+SELECT_GRAPHS: Final = (
+    "SELECT c.id, c.number FROM collection_graphs g JOIN collections c ON c.id = g.collection_id "
+    "WHERE g.space_id = $1 AND g.collection_id = $2 AND g.is_filled"
 )
+DELETE_BACKLOG: Final = "DELETE FROM vector_backlog WHERE space_id = $1 AND file_id = $2"
 FLOAT_BYTES: Final = 4
 
 
@@ -84,15 +88,14 @@ class _Table:
     name: str
     dimension: int
 
-    @property
-    def graph(self) -> str:
-        return f"idx_{self.name}_graph"
+    def graph(self, collection_id: str, number: int) -> CollectionGraph:
+        return CollectionGraph(self.space_id, collection_id, number, self.name, self.dimension)
 
 
 class PgVectorIndex:
     """Implements `ingest.interfaces.VectorIndex`; created by `open_pgvector`.
 
-    Scopes of `exact_up_to` passages or more use an HNSW index, which a task of `tasks` builds.
+    Collections of `exact_up_to` passages or more use an HNSW index, which a task of `tasks` builds.
     """
 
     def __init__(
@@ -102,7 +105,6 @@ class PgVectorIndex:
         self._has_graphs = has_graphs
         self._exact_up_to = exact_up_to
         self._created: set[int] = set()
-        self._complete: set[tuple[int, SearchScope]] = set()
         self._building: set[str] = set()
 
     async def search(
@@ -115,10 +117,10 @@ class PgVectorIndex:
             table = await self._table(space)
             if table is None:
                 return []
-            await self._complete_scope(table, scope)
             wanted = _floats(vector)
-            if await self._use_graph(table, scope):
-                found = await self._search_graph(table, scope, wanted, limit)
+            graph = await self._complete_scope(table, scope)
+            if graph is not None:
+                found = await _search_graph(graph, wanted, limit)
                 if len(found) == limit:
                     return found
             rows = await _rows(_format_query(SELECT_EXACT, table, scope), [scope.id, wanted, limit])
@@ -143,22 +145,24 @@ class PgVectorIndex:
         """Copy the missing vectors of a file to the tables of all spaces."""
         if not fits_columns(FileRow, id=file_id):
             return
-        alone = SearchScope(ScopeKind.FILE, file_id)
         with translate_errors("read the embedding spaces"):
             spaces = await SpaceRow.all().order_by("id")
+            values = [file_id]
+            rows = await _rows("SELECT space_id FROM vector_backlog WHERE file_id = $1", values)
+        behind = {row[0] for row in rows}
         for row in spaces:
             table = await self._ensure_table(row)
-            if await self._behind(table, alone):
+            if row.id in behind:
                 await _copy_missing(table, file_id)
 
     async def forget(self, scope: SearchScope) -> None:
-        """Check a scope again before its next search; its rows are deleted with their passages."""
-        self._complete = {each for each in self._complete if each[1] != scope}
+        """Do nothing: rows are deleted with their passages, and the table of a collection with it."""
 
     async def check(self, space: EmbeddingSpace, scope: SearchScope) -> Sequence[str]:
         """Compare the rows with the batches, repair them, and return a sentence for each file that differed.
 
-        Vectors that were not copied yet are copied first and are no difference.
+        Vectors that were not copied yet are copied first and are no difference. The HNSW index of a
+        collection that became small is dropped.
         """
         with translate_errors("read the embedding spaces"):
             table = await self._table(space)
@@ -168,7 +172,19 @@ class PgVectorIndex:
         with translate_errors("list the files of the scope"):
             files = await _rows(f"SELECT s.file_id FROM {SCOPE_FILES[scope.kind]}", [scope.id])  # noqa: S608
         checked = [await _check_file(table, row[0]) for row in files]
+        checked += [await self._check_graph(table, scope)]
         return [sentence for sentence in checked if sentence]
+
+    async def _check_graph(self, table: _Table, scope: SearchScope) -> str | None:
+        with translate_errors("look for the HNSW index of the collection"):
+            rows = await _rows(SELECT_GRAPHS, [table.space_id, scope.id])
+        if scope.kind is ScopeKind.FILE or not rows:
+            return None
+        graph = table.graph(*rows[0])
+        if await _size(table, scope) < self._exact_up_to // 2:
+            await graph.remove()
+            return None
+        return await graph.check()
 
     async def _table(self, space: EmbeddingSpace) -> _Table | None:
         """Return the table of a space, created if necessary; None for an unknown space."""
@@ -180,60 +196,35 @@ class PgVectorIndex:
         if row.id not in self._created:
             async with write_transaction("make the table of vectors") as client:
                 await client.execute_script(CREATE_TABLE.format(table=table.name, dimension=table.dimension))
+                await collection_graphs.watch_table(client, table.name, row.id)
             self._created.add(row.id)
         return table
 
-    async def _complete_scope(self, table: _Table, scope: SearchScope) -> None:
-        """Copy the missing vectors, once per scope: a process may have been killed before it did."""
-        place = table.space_id, scope
-        if place in self._complete:
-            return
-        for file_id in await self._behind(table, scope):
-            await _copy_missing(table, file_id)
-        self._complete.add(place)
-
-    async def _behind(self, table: _Table, scope: SearchScope) -> Sequence[str]:
+    async def _complete_scope(self, table: _Table, scope: SearchScope) -> CollectionGraph | None:
+        """Copy the missing vectors; return the graph of a large collection, None before it is built."""
         with translate_errors("compare the vectors"):
-            rows = await _rows(_format_query(SELECT_BEHIND, table, scope), [scope.id, table.space_id])
-        return [row[0] for row in rows]
+            query = _format_query(SELECT_STATE, table, scope)
+            [[behind, is_built, number]] = await _rows(query, [scope.id, table.space_id])
+        for file_id in behind:
+            await _copy_missing(table, file_id)
+        is_possible = self._has_graphs and table.dimension <= MAX_GRAPH_DIMENSIONS
+        if scope.kind is ScopeKind.FILE or number is None or not is_possible:
+            return None
+        graph = table.graph(scope.id, number)
+        if is_built:
+            return graph
+        if graph.index not in self._building and await _size(table, scope) >= self._exact_up_to:
+            self._building.add(graph.index)
+            self._tasks.spawn(f"graph of {graph.vectors}", self._build(graph))
+        return None
 
-    async def _use_graph(self, table: _Table, scope: SearchScope) -> bool:
-        """Return whether a scope is large and the HNSW index exists; start to build a missing one."""
-        if not self._has_graphs or table.dimension > MAX_GRAPH_DIMENSIONS:
-            return False
-        [[size]] = await _rows(_format_query(SELECT_SIZE, table, scope), [scope.id])
-        if size < self._exact_up_to:
-            return False
-        built = await _rows(SELECT_IS_BUILT, [table.graph])
-        if built and built[0][0]:
-            return True
-        if table.graph not in self._building:
-            self._building.add(table.graph)
-            self._tasks.spawn(f"graph of {table.name}", self._build(table))
-        return False
-
-    async def _build(self, table: _Table) -> None:
+    async def _build(self, graph: CollectionGraph) -> None:
         try:
-            await _build_graph(table)
+            await graph.build(SpaceRow._meta.db)
         except GatewayError as error:
             log.warning("cannot build the HNSW index: %s", error.full_message)
         finally:
-            self._building.discard(table.graph)
-
-    async def _search_graph(
-        self, table: _Table, scope: SearchScope, wanted: Sequence[float], limit: int
-    ) -> Sequence[SearchHit]:
-        width = min(max(4 * limit, EF_SEARCH_RANGE.start), EF_SEARCH_RANGE.stop - 1)
-        async with write_transaction("search vectors") as client:
-            # Makes the planner use the HNSW index.
-            await client.execute_script(
-                f"SET LOCAL hnsw.ef_search = {width}; SET LOCAL hnsw.iterative_scan = relaxed_order; "
-                "SET LOCAL enable_sort = off; SET LOCAL enable_seqscan = off"
-            )
-            _, rows = await client.execute_query(
-                _format_query(SELECT_BY_GRAPH, table, scope), [scope.id, wanted, limit]
-            )
-        return [_hit(row) for row in rows]
+            self._building.discard(graph.index)
 
 
 async def open_pgvector(database: Database, tasks: TaskRegistry) -> PgVectorIndex | None:
@@ -248,12 +239,26 @@ async def open_pgvector(database: Database, tasks: TaskRegistry) -> PgVectorInde
     except GatewayError as error:
         log.info("not using pgvector: %s", error.full_message)
         return None
+    await collection_graphs.install()
     numbers = tuple(int(number) for number in version.split(".")[:2])
     return PgVectorIndex(tasks, has_graphs=numbers >= MIN_GRAPH_VERSION)
 
 
 def _format_query(query: str, table: _Table, scope: SearchScope) -> str:
     return query.format(table=table.name, scope=SCOPE_FILES[scope.kind])
+
+
+async def _search_graph(graph: CollectionGraph, wanted: Sequence[float], limit: int) -> Sequence[SearchHit]:
+    many = limit + SPARE_HITS
+    width = min(max(4 * many, EF_SEARCH_RANGE.start), EF_SEARCH_RANGE.stop - 1)
+    values = [graph.vectors, graph.base, graph.collection_id, wanted, many, width]
+    return [_hit(row) for row in await _rows(SELECT_BY_GRAPH, values)][:limit]
+
+
+async def _size(table: _Table, scope: SearchScope) -> int:
+    """Return the number of passages of a scope."""
+    [[size]] = await _rows(_format_query(SELECT_SIZE, table, scope), [scope.id])
+    return int(size)
 
 
 async def _rows(query: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
@@ -292,6 +297,7 @@ async def _copy_missing(table: _Table, file_id: str) -> None:
             }
             if lacking:
                 await _copy(client, table, file_id, lacking)
+        await client.execute_query(DELETE_BACKLOG, [table.space_id, file_id])
 
 
 async def _check_file(table: _Table, file_id: str) -> str | None:
@@ -360,15 +366,3 @@ async def _copy(client: Any, table: _Table, file_id: str, vectors: Mapping[int, 
         parts += [struct.pack(">hiq", 3, 8, number), middle, struct.pack(">i", len(vector)), vector]
     rows = b"".join([*parts, struct.pack(">h", -1)])
     await client.copy_rows(table.name, ["passage_id", "file_id", "vector"], rows)
-
-
-async def _build_graph(table: _Table) -> None:
-    """Build the HNSW index of a table concurrently; drops the remains of an earlier attempt first."""
-    engine: Any = SpaceRow._meta.db
-    with translate_errors("build the HNSW index"):
-        await engine.run_alone(
-            SET_GRAPH_MEMORY.format(bytes=GRAPH_MEMORY_BYTES),
-            f"DROP INDEX CONCURRENTLY IF EXISTS {table.graph}",
-            f"CREATE INDEX CONCURRENTLY {table.graph} ON {table.name} USING hnsw (vector vector_ip_ops) "
-            "WITH (ef_construction = 128)",
-        )

@@ -15,7 +15,8 @@ MAX_EXACT: Final = 2**53
 """Numbers from here on are compared as floating-point numbers: PostgreSQL writes 1e23 with all its digits."""
 
 DERIVED: Final = re.compile(
-    r"(?:words_\d+(?:_[a-z]+)?|space_vectors_\d+|sqlite_.*|cluster_(?:changes|pending|version))"
+    r"(?:words_\d+(?:_[a-z]+)?|space_vectors_\d+|collection_vectors_\d+_\d+|"
+    r"collection_graphs|vector_backlog|sqlite_.*|cluster_(?:changes|pending|version))"
 )
 """Names of tables that are made from others: the words of collections, vectors of pgvector, changes."""
 

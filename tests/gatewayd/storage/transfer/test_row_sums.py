@@ -64,7 +64,15 @@ def test_truth_is_one_on_both_engines_and_order_is_nothing() -> None:
 
 
 def test_derived_tables_are_no_content() -> None:
-    derived = ["words_1", "words_12_data", "space_vectors_3", "sqlite_sequence", "tortoise_migrations"]
+    derived = [
+        "words_1",
+        "words_12_data",
+        "space_vectors_3",
+        "collection_vectors_3_44",
+        "vector_backlog",
+        "sqlite_sequence",
+        "tortoise_migrations",
+    ]
     assert [name for name in (*derived, "gatewayd_incomplete") if is_content(name)] == []
     assert is_content("users")
     assert is_content("words")
