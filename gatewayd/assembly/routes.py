@@ -14,7 +14,8 @@ from gatewayd.assembly.documents import DocumentServices
 from gatewayd.assembly.event_routes import control_live_rows, public_live_rows
 from gatewayd.assembly.indexes import describe_index, find_cache_state, find_recall
 from gatewayd.assembly.media_routes import media_rows
-from gatewayd.assembly.metrics.metering import control_usage_rows, usage_rows
+from gatewayd.assembly.metrics.control_usage import control_usage_rows
+from gatewayd.assembly.metrics.metering import usage_rows
 from gatewayd.assembly.metrics.readers import make_exposition
 from gatewayd.assembly.metrics.services import metrics_access
 from gatewayd.assembly.plugin_routes import control_model_rows, control_plugin_rows, public_plugin_rows
@@ -423,7 +424,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         ),
         *control_plugin_rows(services.extensions, services.servers, accounts, viewers, writes),
         *control_limit_rows(services.limits, accounts, writes),
-        *control_usage_rows(services.metering, accounts),
+        *control_usage_rows(services),
         *control_batch_rows(services.batches, accounts),
         *control_live_rows(services.live, services.answering, accounts, viewers),
         *control_document_rows(services.settings, services.documents, accounts, viewers, writes),

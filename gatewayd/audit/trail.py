@@ -19,6 +19,7 @@ from gatewayd.audit.records import (
     AuditRow,
     ChainHead,
 )
+from gatewayd.audit.refusal_lines import RefusalLines
 from gatewayd.audit.refusals import RefusalBound
 from gatewayd.errors import ErrorKind, GatewayError
 
@@ -75,6 +76,8 @@ class AuditTrail:
         self._clock = clock
         self._pending: deque[tuple[int, AuditEntry, AuditTicket]] = deque()
         self._refusals = RefusalBound(monotonic)
+        self.lines = RefusalLines(monotonic)
+        """Which refused sign-ins are logged; the trail logs the counts of the others."""
         self._wake = asyncio.Event()
         self._is_empty = asyncio.Event()
         self._is_empty.set()
@@ -119,6 +122,7 @@ class AuditTrail:
         """Store entries for ever; a failed batch is repeated, so that the order stays."""
         failures = 0
         while True:
+            self._log_counted(at_end=False)
             if not self._pending:
                 await self._pause()
                 self._note_counted(at_end=False)
@@ -135,6 +139,7 @@ class AuditTrail:
     async def drain(self, seconds: float) -> None:
         """Store what is left at a stop; raises unavailable if that takes longer."""
         self._note_counted(at_end=True)
+        self._log_counted(at_end=True)
         try:
             async with asyncio.timeout(seconds):
                 await self._is_empty.wait()
@@ -176,6 +181,10 @@ class AuditTrail:
             self._add(
                 AuditEntry(LOST_ACTION, GATEWAY_ACTOR, after={"entries": lost}, detail=detail), AuditTicket()
             )
+
+    def _log_counted(self, *, at_end: bool) -> None:
+        for (action, address), count in self.lines.summaries(at_end=at_end):
+            log.info("further in a minute: %s", action, extra={"address": address, "refusals": count})
 
     def _add(self, entry: AuditEntry, ticket: AuditTicket) -> None:
         self._pending.append((self._clock(), entry, ticket))

@@ -56,6 +56,9 @@ AUDIT_TICKET: Final[web.RequestKey[AuditTicket]] = web.RequestKey("audit_ticket"
 """The ticket of the last change of a request. All earlier entries are stored before it."""
 
 IS_REFUSAL_RECORDED: Final[web.RequestKey[bool]] = web.RequestKey("is_refusal_recorded", bool)
+IS_LINE_LEFT_OUT: Final[web.RequestKey[bool]] = web.RequestKey("is_line_left_out", bool)
+"""Whether the log has the refusal only in the count of a minute."""
+
 REFUSED_CREDENTIAL: Final[web.RequestKey[bool]] = web.RequestKey("refused_credential", bool)
 """Whether the request was refused for the credential that it has."""
 
@@ -220,7 +223,8 @@ def noted_change(request: web.Request) -> dict[str, Any]:
 def audit_session(request: web.Request, action: str, account: str, **more: str) -> None:
     """Write the line and the row of a sign-in or a sign-up: the account and the client address.
 
-    `more` has the field `refused`, the reason, for a refused one.
+    `more` has the field `refused`, the reason, for a refused one; of these, a minute has one line for each
+    address.
     """
     name = shorten(account, MAX_ACCOUNT_CHARACTERS)
     fields = {"account": name, "address": client_address(request), "request_id": request[REQUEST_ID]}
@@ -237,6 +241,11 @@ def audit_session(request: web.Request, action: str, account: str, **more: str) 
         result=AuditResult.DONE if refused is None else AuditResult.REFUSED,
         detail=refused or "",
     )
+    trail = request.app.get(AUDIT_TRAIL)
+    if refused is not None and trail is not None and not trail.lines.admits(action, entry.address):
+        request[IS_LINE_LEFT_OUT] = True
+        _record(request, entry)
+        return
     write_entry(request, entry, {**fields, **more})
 
 

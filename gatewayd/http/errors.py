@@ -13,7 +13,7 @@ from gatewayd.completions.refusal_reasons import HOPELESS, RefusalReason, reason
 from gatewayd.dialects import openai
 from gatewayd.dialects.anthropic import dialect as anthropic
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.http.audit import AUDITED_REFUSALS, audit_refusal
+from gatewayd.http.audit import AUDITED_REFUSALS, IS_LINE_LEFT_OUT, audit_refusal
 from gatewayd.http.context import FAILURE, REQUEST_ID, STARTED, client_fields
 from gatewayd.http.responses.fast_response import ChunkedReply
 from gatewayd.http.responses.provider_headers import error_headers
@@ -248,7 +248,7 @@ async def guard(
     if failure.kind in AUDITED_REFUSALS and dialect is not RouteDialect.SCIM:
         audit_refusal(request, route, failure)
     status = status_of(failure, dialect)
-    if failure.kind is not ErrorKind.INTERNAL:
+    if failure.kind is not ErrorKind.INTERNAL and IS_LINE_LEFT_OUT not in request:
         fields = {"request_id": request_id, "route": route, "status": status, "kind": failure.kind.value}
         extra = {**fields, **client_fields(request)}
         log.log(_level_of(status), "request refused: %s", failure.full_message, extra=extra)

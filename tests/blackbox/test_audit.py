@@ -193,8 +193,6 @@ def test_sign_ins_and_sign_ups(site: Site, changes: Changes) -> None:
         "address": "127.0.0.1",
         "refused": refused,
     }
-    line = changes.line("POST", f"{AUTHS}/signin", {**good, "email": "x" * 90_000 + "\n"}, None, 400)
-    assert line["account"] == "x" * 254 + "..."
     site.configure(ENABLE_SIGNUP=True, DEFAULT_USER_ROLE="pending")
     form = {"name": "Eve", "email": "eve@example.org", "password": HUSH}
     line = changes.line("POST", f"{AUTHS}/signup", form, None)

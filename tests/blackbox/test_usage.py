@@ -130,3 +130,5 @@ def check_own_and_others(site: LimitSite) -> None:
     assert plot.startswith(f"root@example.org  {'#' * 40}  $0.8")
     top = json.loads(site.daemon.run_ctl("top", "--once", "--by", "user", "-o", "json").stdout)
     assert (top["total"]["finished"], top["lines"][0]["name"]) == (2, "root@example.org")
+    assert [queue["name"] for queue in top["queues"]] == ["files", "batches"]
+    assert "QUEUE" in site.daemon.run_ctl("top", "--once").stdout

@@ -14,7 +14,7 @@ from gatewayctl.completion import choosing
 from gatewayctl.prompts import usage as misuse
 from gatewayctl.render import Output, View
 from gatewayctl.wire import routes
-from gatewayctl.wire.consumption.usage import LoadLine, LoadSnapshot, UsageLine, UsageReport
+from gatewayctl.wire.consumption.usage import LoadLine, LoadSnapshot, QueueLine, UsageLine, UsageReport
 
 noun = Noun("Usage of models: requests, tokens, time and cost.")
 
@@ -195,6 +195,17 @@ LOAD: View[LoadLine] = View(
 )
 
 
+QUEUES: View[QueueLine] = View(
+    name=lambda line: line.name,
+    columns={
+        "QUEUE": lambda line: line.name,
+        "WORKING": lambda line: line.working,
+        "WAITING": lambda line: line.waiting,
+        "PLACES": lambda line: line.places,
+    },
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command without a noun."""
     add_verb(app, "top", top, "gatewayctl top --by user", "gatewayctl top --once -o json")
@@ -213,7 +224,7 @@ def top(
     ] = "model",
     once: Annotated[bool, typer.Option("--once", help="Show the present state once.")] = False,
 ) -> None:
-    """Show the calls of models in flight and those of the last minute, again every 2 seconds.
+    """Show the calls of models in flight, those of the last minute, and the queues, again every 2 seconds.
 
     Off a terminal it shows them once.
     """
@@ -227,6 +238,9 @@ def top(
             session.renderer.json(snapshot.model_dump(mode="json"))
         else:
             session.show_all([snapshot.total, *snapshot.lines], LOAD)
+            if snapshot.queues and session.output is not Output.NAME:
+                sys.stdout.write("\n")
+                session.show_all(snapshot.queues, QUEUES)
         if not is_live:
             return
         sys.stdout.flush()

@@ -60,8 +60,24 @@ class LoadLine(Reply):
     first_seconds: float | None
 
 
+class QueueLine(Reply):
+    """A queue: what works, what waits for its turn, and the maximum number that works, null without one.
+
+    The names are `model NAME` for the places of `model_queues`, `files` and `batches`.
+    """
+
+    name: str
+    working: int
+    waiting: int
+    places: int | None = None
+
+
 class LoadSnapshot(Reply):
-    """What the gateway does now: the sums, and lines by one quality, the busiest first."""
+    """What the gateway does now: the sums, lines by one quality, the busiest first, and the queues.
+
+    `queues` is null from a daemon that does not tell them.
+    """
 
     total: LoadLine
     lines: list[LoadLine]
+    queues: list[QueueLine] | None = None

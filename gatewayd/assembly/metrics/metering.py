@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gatewayd.assembly.accounts import AccountServices
 from gatewayd.dialects.providers.family import canonical_name
-from gatewayd.http.control.usage import ControlUsageRoutes
 from gatewayd.http.public.administration.usage import UsageRoutes
 from gatewayd.http.routes import Route
 from gatewayd.metering.load import LoadWatch
@@ -44,13 +42,6 @@ def make_metering(
 def usage_rows(services: MeteringServices) -> Sequence[Route]:
     """Return the rows of the public application."""
     return UsageRoutes(services.usage).routes()
-
-
-def control_usage_rows(services: MeteringServices, accounts: AccountServices) -> Sequence[Route]:
-    """Return the rows of the control socket."""
-    return ControlUsageRoutes(
-        services.usage, services.meter, services.load, accounts.users, accounts.groups
-    ).routes()
 
 
 def price_rules(settings: Settings) -> Sequence[PriceRule]:

@@ -61,7 +61,7 @@ async def open_audit(settings: Settings, database: Database, tasks: TaskRegistry
 
 def make_receiver(settings: Settings) -> AuditReceiver | None:
     """Return the receiver of audit_forward_url, None without one; not_configured for another address."""
-    url = settings.audit_forward_url
+    url = settings.audit_forward_url.get_secret_value()
     if not url:
         return None
     try:
@@ -71,6 +71,8 @@ def make_receiver(settings: Settings) -> AuditReceiver | None:
         raise _bad_address() from error
     if parts.scheme in {"http", "https"} and host:
         return WebhookReceiver(url, settings.audit_forward_secret.get_secret_value())
+    if parts.username is not None:
+        raise _bad_address()
     is_path = parts.scheme == "unix" and not host and len(parts.path) > 1
     if not is_path and not (parts.scheme in DEFAULT_PORTS and host and parts.path in {"", "/"}):
         raise _bad_address()

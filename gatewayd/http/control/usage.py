@@ -1,6 +1,7 @@
 """Routes of `/v1/usage` and `/v1/load`: what models are used for, and what they do now."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, dataclass
 
 from aiohttp import web
 
@@ -22,12 +23,33 @@ MAX_LOAD_LINES = 100
 """Maximum number of lines of one snapshot."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """A queue: what works, what waits, and the maximum number that works, None without one."""
+
+    name: str
+    working: int
+    waiting: int
+    places: int | None = None
+
+
+QueueDepths = Callable[[], Awaitable[Sequence[QueueDepth]]]
+"""Returns the queues of this process and its database."""
+
+
 class ControlUsageRoutes:
     """Routes of usage on the control socket."""
 
     def __init__(
-        self, store: UsageStore, meter: CallMeter, load: LoadWatch, users: Users, groups: Groups
+        self,
+        store: UsageStore,
+        meter: CallMeter,
+        load: LoadWatch,
+        users: Users,
+        groups: Groups,
+        queues: QueueDepths,
     ) -> None:
+        self._queues = queues
         self._store = store
         self._meter = meter
         self._load = load
@@ -60,7 +82,8 @@ class ControlUsageRoutes:
         shown = busiest[:MAX_LOAD_LINES]
         emails = await GranteeFinder(self._users, self._groups).emails(shown) if quality == "user" else {}
         lines = [_line(emails.get(name) or name, found[name]) for name in shown]
-        return control_reply(wire.LoadSnapshot(total=_line("total", total), lines=lines))
+        queues = [wire.QueueLine(**asdict(depth)) for depth in await self._queues()]
+        return control_reply(wire.LoadSnapshot(total=_line("total", total), lines=lines, queues=queues))
 
     async def _user_id(self, ref: str | None) -> str | None:
         """Return the id of a user by id or e-mail; of one who is gone, the id itself."""

@@ -58,12 +58,11 @@ class MetricsFields(BaseSettings):
     access_log_user: Annotated[Literal["id", "email"], types.ExpectedValue('"id" or "email"')] = setting(
         reload(LOGGING), "id", "Whether lines of the access log name a user by their id or e-mail address."
     )
-    audit_forward_url: types.Line = setting(
+    audit_forward_url: Annotated[SecretStr, types.ExpectedValue("an address")] = setting(
         restart(LOGGING),
-        "",
+        SecretStr(""),
         "Receiver of the rows of the audit log: unix:///dev/log, udp://HOST:514, tcp://HOST:601 or"
         " tls://HOST:6514 for syslog, or the http:// or https:// address of a webhook; none when empty.",
-        max_length=2000,
     )
     audit_forward_secret: Annotated[SecretStr, types.ExpectedValue("text")] = setting(
         restart(LOGGING), SecretStr(""), "Secret that signs the requests to a webhook of audit_forward_url."

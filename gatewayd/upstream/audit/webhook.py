@@ -2,11 +2,13 @@
 
 import hashlib
 import hmac
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
 import orjson
+from yarl import URL
 
 from gatewayd import ids
 from gatewayd.audit.records import AuditRow
@@ -19,10 +21,18 @@ MAX_ANSWER_BYTES: Final = 64 * 1024
 
 
 class WebhookReceiver:
-    """Implements `audit.interfaces.AuditReceiver` by POST requests; any status of 2xx takes the rows."""
+    """Implements `audit.interfaces.AuditReceiver` by POST requests; any status of 2xx takes the rows.
+
+    The user and password of an address go into the header Authorization (RFC 7617).
+    """
 
     def __init__(self, url: str, secret: str, clock: ids.Clock = ids.now) -> None:
-        self._url = url
+        address = URL(url)
+        self._url = str(address.with_user(None))
+        self._account = None
+        if address.user is not None:
+            pair = f"{address.user}:{address.password or ''}".encode()
+            self._account = f"Basic {b64encode(pair).decode()}"
         self._secret = secret.encode()
         self._clock = clock
 
@@ -45,6 +55,8 @@ class WebhookReceiver:
 
     def _headers(self, body: bytes) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": "gatewayd"}
+        if self._account is not None:
+            headers["Authorization"] = self._account
         if self._secret:
             at = str(self._clock())
             headers["X-Gatewayd-Timestamp"] = at

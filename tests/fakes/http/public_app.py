@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp.test_utils import TestClient, TestServer
 
 from gatewayd.accounts.records import Actor
+from gatewayd.audit.trail import AuditTrail
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.app import build_application
@@ -55,6 +56,7 @@ async def serving(
     rates: MinimumRates | None = None,
     trusted_headers: TrustedHeaders | None = None,
     observation: RequestObservation | None = None,
+    trail: AuditTrail | None = None,
 ) -> AsyncIterator[Client]:
     tasks = TaskRegistry()
     provisioning = door or ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
@@ -62,7 +64,7 @@ async def serving(
     doors = EdgeServices(accounts, provisioning, shut_out or AccessRevocation(), tickets, trusted_headers)
     edge = PublicEdge(doors, tasks, options or EdgeOptions())
     application = build_application(
-        edge, map(checked, rows), body_limit=body_limit, rates=rates, observation=observation
+        edge, map(checked, rows), body_limit=body_limit, rates=rates, observation=observation, trail=trail
     )
     server = TestServer(application, handler_cancellation=True)
     async with TestClient(server) as client:

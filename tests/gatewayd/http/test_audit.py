@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.audit."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ import pytest
 from aiohttp import web
 
 from gatewayd.accounts.records import Role
+from gatewayd.audit.refusals import MAX_REFUSALS_OF_ONE
+from gatewayd.audit.trail import AuditTrail
 from gatewayd.errors import ErrorKind, GatewayError, shorten
 from gatewayd.http.audit import (
     MAX_ACCOUNT_CHARACTERS,
@@ -22,6 +25,7 @@ from gatewayd.http.routes import Route, RouteAccess
 from gatewayd.observe.logs import TextFormatter
 from tests.fakes.http.public_app import bearer, serving
 from tests.fakes.providers.models import make_actor
+from tests.fakes.storage.memory_audit import MemoryAuditLog
 
 ACTORS = {"admin": make_actor("a", Role.ADMIN)}
 
@@ -114,3 +118,33 @@ async def test_the_account_of_a_sign_in_is_bounded_and_on_one_line(caplog: pytes
     assert line["account"] == "z" * MAX_ACCOUNT_CHARACTERS + "..."
     assert line["text"].startswith("<6>gatewayd.audit: sign-in refused account=zzz")
     assert line["text"].endswith(' address=127.0.0.1 request_id=r1 refused="cannot sign in"')
+
+
+async def refuse_sign_in(request: web.Request) -> web.StreamResponse:
+    audit_session(request, "sign-in refused", "ada@example.org", refused="cannot sign in")
+    raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot sign in")
+
+
+async def test_a_flood_of_refused_sign_ins_has_two_lines_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    now, store = [100.0], MemoryAuditLog()
+    trail = AuditTrail(store, monotonic=lambda: now[0])
+    row = Route("POST", "/x", refuse_sign_in, RouteAccess.PUBLIC, "Do it")
+    with caplog.at_level(logging.INFO):
+        async with serving([row], trail=trail) as client:
+            for _ in range(20):
+                assert (await client.post("/x")).status == 401
+        now[0] += 60
+        task = asyncio.ensure_future(trail.run())
+        await trail.drain(5)
+        task.cancel()
+    told = [
+        (record.name, record.getMessage()) for record in caplog.records if record.name != "aiohttp.access"
+    ]
+    assert told == [
+        ("gatewayd.audit", "sign-in refused"),
+        ("gatewayd.http.errors", "request refused: cannot sign in"),
+        ("gatewayd.audit.trail", "further in a minute: sign-in refused"),
+    ]
+    assert vars(caplog.records[-1])["refusals"] == 19
+    # Their rows have a bound of their own.
+    assert [row.action for row in store.kept].count("sign-in refused") == MAX_REFUSALS_OF_ONE

@@ -70,6 +70,7 @@ def test_secrets_are_known_as_such() -> None:
         "openai_api_keys",
         "providers",
         "external_document_loader_api_key",
+        "audit_forward_url",
         "audit_forward_secret",
         "file_store_access_key",
         "file_store_secret_key",

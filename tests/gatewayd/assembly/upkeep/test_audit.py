@@ -11,7 +11,7 @@ from gatewayd.upstream.audit.webhook import WebhookReceiver
 
 
 def settings(url: str) -> Settings:
-    return Settings.model_construct(audit_forward_url=url, audit_forward_secret=SecretStr("hush"))
+    return Settings.model_construct(audit_forward_url=SecretStr(url), audit_forward_secret=SecretStr("hush"))
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,22 @@ def test_webhooks_and_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["unix://", "unix://host/x", "udp:///x", "tcp://h/x", "ftp://h", "h", "tcp://h:x", "http:///x"]
+    "url",
+    [
+        "unix://",
+        "unix://host/x",
+        "udp:///x",
+        "tcp://h/x",
+        "ftp://h",
+        "h",
+        "tcp://h:x",
+        "http:///x",
+        "tcp://hush@h",
+        "x://u:hush@h",
+    ],
 )
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(GatewayError, match="cannot use audit_forward_url") as refused:
         make_receiver(settings(url))
     assert refused.value.kind is ErrorKind.NOT_CONFIGURED
+    assert "hush" not in refused.value.message

@@ -6,6 +6,7 @@ import hmac
 import json
 import re
 import socket
+from base64 import b64encode
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -113,11 +114,13 @@ async def test_a_server_that_does_not_read_keeps_no_connection(monkeypatch: pyte
 async def test_a_webhook_gets_signed_rows() -> None:
     seen: list[tuple[str, str, bytes]] = []
     status = [204]
+    accounts: list[str | None] = []
 
     async def take(request: web.Request) -> web.Response:
         names = ("X-Gatewayd-Timestamp", "X-Gatewayd-Signature")
         at, signature = (request.headers.get(name, "") for name in names)
         seen.append((at, signature, await request.read()))
+        accounts.append(request.headers.get("Authorization"))
         return web.Response(status=status[0])
 
     app = web.Application()
@@ -133,5 +136,11 @@ async def test_a_webhook_gets_signed_rows() -> None:
         with pytest.raises(GatewayError, match="it answered 500"):
             await WebhookReceiver(url, "").send(ROWS)
         assert seen[-1][:2] == ("", "")
-    with pytest.raises(GatewayError, match="cannot send to the webhook"):
-        await WebhookReceiver(url, "").send(ROWS)
+        status[0] = 204
+        own = url.replace("://", "://siem:p%40ss@")
+        await WebhookReceiver(own, "").send(ROWS)
+        assert accounts == [None, None, f"Basic {b64encode(b'siem:p@ss').decode()}"]
+    for absent in (url, own):
+        with pytest.raises(GatewayError, match="cannot send to the webhook") as refused:
+            await WebhookReceiver(absent, "").send(ROWS)
+        assert "siem" not in refused.value.full_message

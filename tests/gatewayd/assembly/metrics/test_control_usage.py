@@ -1,0 +1,40 @@
+"""Tests for gatewayd.assembly.metrics.control_usage."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from gatewayd.assembly.metrics.control_usage import queue_depths
+from gatewayd.http.control.usage import QueueDepth
+from gatewayd.ingest.queue import QueueState
+from gatewayd.limits.fair_queue import QueueRules
+from gatewayd.limits.queue_admission import QueueAdmission, QueueSetup
+
+
+class Worker:
+    """The worker of batches."""
+
+    async def queue(self) -> tuple[int, int]:
+        return 5, 1
+
+
+class Files:
+    """The queue of the ingest."""
+
+    async def state(self) -> QueueState:
+        return QueueState(waiting=3, working=2, failed=9)
+
+
+async def test_all_queues_are_told() -> None:
+    admission = QueueAdmission(QueueSetup({"near": QueueRules(2), "far": QueueRules(4)}))
+    await admission.queues["near"].enter("u")
+    services: Any = SimpleNamespace(
+        limits=SimpleNamespace(queues=admission),
+        documents=SimpleNamespace(queue=Files()),
+        batches=SimpleNamespace(worker=Worker()),
+    )
+    assert await queue_depths(cast(Any, services)) == [
+        QueueDepth("model far", 0, 0, 4),
+        QueueDepth("model near", 1, 0, 2),
+        QueueDepth("files", 2, 3),
+        QueueDepth("batches", 1, 5),
+    ]
