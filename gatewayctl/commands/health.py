@@ -30,6 +30,7 @@ VIEW: View[Health] = View(
         "STARTED": lambda row: row.started_at,
         "UPTIME": lambda row: f"{row.uptime_seconds} s",
         "DATABASE": lambda row: "ok" if row.database else f"failing: {row.database_problem}",
+        "DEGRADED": lambda row: ", ".join(row.degraded) or None,
         "SANDBOX": lambda row: row.extraction_sandbox,
         "VECTORS": lambda row: row.vector_index,
         "RECALL": _recall,

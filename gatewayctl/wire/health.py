@@ -24,8 +24,8 @@ class VectorCache(Reply):
 
 
 class Health(Reply):
-    """The daemon's state; `status` is `pass`, `warn` (a source or the vector cache has a problem) or `fail`
-    (no database).
+    """The daemon's state; `status` is `pass`, `warn` (a source or the vector cache has a problem, or a part
+    is degraded) or `fail` (no database).
 
     `extraction_sandbox` is the confinement of the processes that extract documents: `full`, `off`, or the
     missing features; None with an external extractor.
@@ -34,6 +34,7 @@ class Health(Reply):
     parameter ef_search.
     `vector_cache` is None if the database searches vectors.
     `database_problem` says why the database fails.
+    `degraded` names the parts that do not work without Redis.
     `stalls` counts the times since the start that the event loop was blocked for 100 ms or longer.
     """
 
@@ -52,6 +53,7 @@ class Health(Reply):
     stalls: int = 0
     longest_stall_ms: int = 0
     database_problem: str | None = None
+    degraded: list[str] = Field(default_factory=list)
 
 
 class LoggerLevel(Reply):

@@ -54,6 +54,7 @@ from gatewayd.assembly.upkeep.nodes import (
     start_reaper,
 )
 from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.events.hub import Hub
 from gatewayd.http.app import Application
 from gatewayd.http.connections.capacity import DescriptorBudget, public_descriptor_limits
 from gatewayd.limits.storage_quotas import StorageQuotas
@@ -76,6 +77,8 @@ from gatewayd.transactions import Transactor
 POLL_SECONDS: Final = 0.2
 
 MODELS_LOCK: Final = "model records"
+REDIS_PARTS: Final = ("events of other nodes", "event tickets")
+"""What does not work while Redis is away."""
 """Name of the lock that serialises changes of model records across processes."""
 
 
@@ -210,7 +213,7 @@ async def open_services(
         database_check=DatabaseCheck(database),
         change_log=base.change_log,
         audit=base.audit,
-        health=await open_health(database, cluster, tasks, stack),
+        health=await open_health(database, cluster, live.hub, tasks, stack),
         sources=sources,
         accounts=accounts,
         identity=identity,
@@ -250,13 +253,17 @@ async def start_services(services: GatewayServices, stores: AccountStores, stack
 
 
 async def open_health(
-    database: Database, cluster: ClusterServices, tasks: TaskRegistry, stack: AsyncExitStack
+    database: Database, cluster: ClusterServices, hub: Hub, tasks: TaskRegistry, stack: AsyncExitStack
 ) -> HealthMonitor:
     """Return the monitor of the health, with a connection of its own to the database."""
     ping = await stack.enter_async_context(open_ping(database))
     member = cluster.member
     return HealthMonitor(
-        ping, tasks, database.location.server, lambda: member is not None and member.is_draining
+        ping,
+        tasks,
+        database.location.server,
+        lambda: member is not None and member.is_draining,
+        lambda: () if hub.is_whole else REDIS_PARTS,
     )
 
 

@@ -8,6 +8,9 @@ from gatewayd.nodes.messages import NoChannel
 class MemoryBus(NoChannel):
     """Passes each frame to the listeners at once, in the order of publishing."""
 
+    is_shared = False
+    is_whole = True
+
     def __init__(self) -> None:
         self._listeners: list[FrameListener] = []
 

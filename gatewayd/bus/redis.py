@@ -86,6 +86,12 @@ class RedisBus:
         self._moved = asyncio.Event()
         self._epoch = ""
         self._ids: dict[str, str] = {}
+        self._is_read = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether Redis answered the last reading, and the last command did not fail a moment ago."""
+        return self._is_read and self._client.is_usable
 
     async def publish(self, user_id: str, frame: EventFrame) -> None:
         """Queue a frame for every node; deliver it here alone while Redis fails."""
@@ -193,6 +199,7 @@ class RedisBus:
                 while True:
                     await self._read_some()
             except GatewayError as error:
+                self._is_read = False
                 if not is_told:
                     log.warning("cannot read events of other nodes: %s", error.message)
                 is_told = True
@@ -341,6 +348,7 @@ class RedisBus:
                 self._is_all_gapped = False
             self._tell_gap(None)
         self._epoch = epoch.decode()
+        self._is_read = True
         # Gaps of before may be told now.
         self._wake.set()
 

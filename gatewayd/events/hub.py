@@ -78,6 +78,11 @@ class Hub:
         return self._number
 
     @property
+    def is_whole(self) -> bool:
+        """Whether events of other nodes arrive here just now; those of a daemon alone always do."""
+        return self._bus.is_whole
+
+    @property
     def audience(self) -> tuple[int, int]:
         """Number of rooms and of subscribers."""
         return len(self._rooms), sum(len(room.listeners) for room in self._rooms.values())

@@ -51,6 +51,11 @@ class Bus(Protocol):
     is_shared: bool
     """Whether other processes may publish, so that frames have places."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the frames of other processes arrive here just now."""
+        ...
+
     async def publish(self, user_id: str, frame: EventFrame) -> None:
         """Send a frame to the hubs of all processes, this one included.
 

@@ -15,6 +15,11 @@ class DaemonMonitor(Protocol):
         """Number of stalls of the event loop since the start, and the longest one in seconds."""
         ...
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """Names of the parts that do not work just now, while requests are served all the same."""
+        ...
+
     async def database_problem(self) -> GatewayError | None:
         """Return the failure of a database that does not answer in time, None for a working one."""
         ...

@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from gatewayd.tasks import TaskOwner
+
+RUN_TAKEN: Final = "run_taken"
+"""Code of the conflict of a run whose message another run has claimed."""
 
 
 @dataclass(frozen=True, slots=True)

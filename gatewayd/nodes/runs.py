@@ -11,7 +11,7 @@ from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.nodes.duties import Duties
 from gatewayd.nodes.interfaces import NodeMembership, RunStore
-from gatewayd.nodes.records import RunClaim
+from gatewayd.nodes.records import RUN_TAKEN, RunClaim
 from gatewayd.tasks import TaskInfo, TaskOwner, TaskRegistry
 from gatewayd.transactions import Transactor
 
@@ -25,9 +25,6 @@ LOOK_SECONDS: Final = 1.0
 
 STOP_SECONDS: Final = 5.0
 """How long a stop waits for the node of the run."""
-
-RUN_TAKEN: Final = "run_taken"
-"""Code of the conflict of a run whose message another run has claimed."""
 
 REAPING: Final = "reaping"
 """Name of the duty that ends the runs of dead nodes."""

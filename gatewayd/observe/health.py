@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from gatewayd.deadlines import TimeLimit
@@ -27,7 +27,8 @@ class HealthMonitor:
     it and then receives the previous result if that is recent, because a probe may be waiting for a
     connection or a processor. Otherwise the caller waits until the deadline. A database that stops answering
     is so reported within 12 seconds, one that refuses at once. `server` is the address of the database, None
-    for a file. `is_draining` says whether an operator wants the node to get no more requests.
+    for a file. `is_draining` says whether an operator wants the node to get no more requests,
+    `find_degraded` names the parts that do not work without something that the daemon does not need.
     """
 
     def __init__(
@@ -36,8 +37,10 @@ class HealthMonitor:
         tasks: TaskRegistry,
         server: str | None = None,
         is_draining: Callable[[], bool] = lambda: False,
+        find_degraded: Callable[[], Sequence[str]] = lambda: (),
     ) -> None:
         self._is_draining = is_draining
+        self._find_degraded = find_degraded
         self._is_started = False
         self.loop = StallMonitor()
         self.probe_seconds: float | None = None
@@ -58,6 +61,11 @@ class HealthMonitor:
     @ready.setter
     def ready(self, value: bool) -> None:
         self._is_started = value
+
+    @property
+    def degraded(self) -> Sequence[str]:
+        """Names of the parts that do not work just now, while requests are served all the same."""
+        return self._find_degraded()
 
     @property
     def stalls(self) -> tuple[int, float]:

@@ -47,7 +47,8 @@ class ControlHealthRoutes:
         recall, ef_search = self._workings.find_recall() or (None, None)
         cache = self._vector_cache()
         problems = [*(state.problem for state in states), cache.problem if cache else None]
-        is_warned = any(each is not None for each in problems)
+        degraded = self._monitor.degraded
+        is_warned = bool(degraded) or any(each is not None for each in problems)
         return control_reply(
             wire.Health(
                 status="fail" if problem is not None else "warn" if is_warned else "pass",
@@ -65,6 +66,7 @@ class ControlHealthRoutes:
                 stalls=stalls,
                 longest_stall_ms=round(longest_stall * 1000),
                 database_problem=None if problem is None else problem.full_message,
+                degraded=list(degraded),
             )
         )
 

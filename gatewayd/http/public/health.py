@@ -26,6 +26,11 @@ class HealthProbe(Protocol):
         """Whether the start has ended and no stop has begun."""
         ...
 
+    @property
+    def degraded(self) -> Sequence[str]:
+        """Names of the parts that do not work just now, while requests are served all the same."""
+        ...
+
     async def database_problem(self) -> GatewayError | None:
         """Return the failure of a database that does not answer in time, None for a working one."""
         ...
@@ -108,16 +113,20 @@ class HealthRoutes:
         """Answer `{"status": true}` while the event loop runs."""
         return json_reply({"status": True})
 
-    @answers(service.status)
+    @answers(service.readiness)
     async def readiness(self, request: web.Request) -> web.StreamResponse:
-        """Answer 200 when ready, 503 while starting, stopping, draining or without a database."""
+        """Answer 200 when ready, 503 while starting, stopping, draining or without a database.
+
+        `degraded` names the parts that do not work without Redis.
+        """
         problem = await self._probe.database_problem()
         detail = None if problem is None else problem.message
         if not self._probe.ready:
             detail = "not ready: starting, stopping or draining"
         if detail is not None:
             return json_reply({"status": False, "detail": detail}, status=503)
-        return json_reply({"status": True})
+        degraded = self._probe.degraded
+        return json_reply({"status": True, "degraded": degraded} if degraded else {"status": True})
 
     @answers(service.version)
     async def version(self, request: web.Request) -> web.StreamResponse:

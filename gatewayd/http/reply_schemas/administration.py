@@ -80,6 +80,7 @@ def gateway_status() -> dict[str, Any]:
         uptime_seconds=INTEGER,
         database=BOOLEAN,
         database_problem=TEXT_OR_NULL,
+        degraded=listed(TEXT),
         sources=listed(record(name=TEXT, models=INTEGER, problem=TEXT_OR_NULL)),
         extraction_sandbox=TEXT_OR_NULL,
         vector_index=TEXT_OR_NULL,

@@ -3,12 +3,17 @@
 from typing import Any
 
 from gatewayd.http.reply_schemas.accounts import permissions
-from gatewayd.http.schemas import BOOLEAN, OBJECT, TEXT, TRUE, record
+from gatewayd.http.schemas import BOOLEAN, OBJECT, TEXT, TRUE, listed, record
 
 
 def status() -> dict[str, Any]:
     """Return the schema of `{"status": true}`."""
     return record(status=TRUE)
+
+
+def readiness() -> dict[str, Any]:
+    """Return the schema of the readiness; `degraded` is present if parts do not work."""
+    return record({"degraded": listed(TEXT)}, status=TRUE)
 
 
 def signed_out() -> dict[str, Any]:

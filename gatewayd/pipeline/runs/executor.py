@@ -14,6 +14,7 @@ from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.interfaces import MessageEffects
+from gatewayd.nodes.records import RUN_TAKEN
 from gatewayd.pipeline.interfaces import RunLimiter
 from gatewayd.pipeline.records import ChatAnswer
 from gatewayd.pipeline.runs.debouncer import Debouncer
@@ -291,11 +292,17 @@ class RunExecutor:
         )
 
     async def _finish_or_log(self, error: str | None) -> bool:
-        """Mark the message as done, once; if that fails, log the loss of the answer and return False."""
+        """Mark the message as done, once; if that fails, log the loss of the answer and return False.
+
+        It is no loss that another run has the message: the later answer takes the place of this one.
+        """
         try:
             await self._finish_message(error)
         except GatewayError as failure:
-            log.error("answer lost: %s", failure.full_message, extra=self._context.target.log_fields)
+            is_taken = failure.code == RUN_TAKEN
+            sentence = "answer dropped: %s" if is_taken else "answer lost: %s"
+            level = logging.INFO if is_taken else logging.ERROR
+            log.log(level, sentence, failure.full_message, extra=self._context.target.log_fields)
             self._is_finished = True
             return False
         return True

@@ -1,4 +1,4 @@
-"""Nodes behind a balancer that look like one daemon: each request, and each command, goes to the next node."""
+"""Nodes behind a balancer that look like one daemon: each request and command goes to the next node."""
 
 import atexit
 import contextlib
@@ -126,7 +126,9 @@ def balancer(folder: Path, ports: Sequence[int], port: int) -> Iterator[None]:
     lines = [f"    server node-{number} 127.0.0.1:{each}\n" for number, each in enumerate(ports)]
     configuration = folder / "haproxy.cfg"
     configuration.write_text(BALANCER.format(port=port) + "".join(lines))
-    process = subprocess.Popen([str(program), "-q", "-db", "-f", str(configuration)], stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [str(program), "-q", "-db", "-f", str(configuration)], stdin=subprocess.DEVNULL
+    )
     try:
         _await_answer(process, f"http://127.0.0.1:{port}/livez")
         yield

@@ -1,6 +1,6 @@
 """A plugin of pytest: with `--nodes 3` each daemon of a test is three nodes behind a balancer.
 
-    python -m pytest -p tests.fakes.cluster.plugin --nodes 3 tests/blackbox/test_credentials.py
+python -m pytest -p tests.fakes.cluster.plugin --nodes 3 tests/blackbox/test_credentials.py
 """
 
 import pytest

@@ -107,6 +107,7 @@ class FakeHealth:
 
     problem: GatewayError | None = None
     stalls: tuple[int, float] = (0, 0.0)
+    degraded: Sequence[str] = ()
 
     async def database_problem(self) -> GatewayError | None:
         return self.problem

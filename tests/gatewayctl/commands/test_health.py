@@ -26,6 +26,7 @@ async def test_a_daemon_in_order(ctl: Ctl, control: Control) -> None:
         "stalls",
         "longest_stall_ms",
         "database_problem",
+        "degraded",
     ]
     assert shown["uptime_seconds"] == 90
     assert (shown["extraction_sandbox"], shown["vector_index"]) == ("full", "hnsw")
@@ -46,11 +47,15 @@ async def test_a_vector_cache_that_is_too_small_warns(ctl: Ctl, control: Control
     assert "300 of 512 MiB, 7 loaded again: collections load each other out" in told
 
 
-async def test_a_dead_source_warns_and_a_dead_database_fails(ctl: Ctl, control: Control) -> None:
+async def test_what_is_dead_or_degraded_warns_and_a_dead_database_fails(ctl: Ctl, control: Control) -> None:
     control.source.failure = GatewayError(ErrorKind.UPSTREAM_UNREACHABLE, "cannot reach fake")
     await ctl("model", "list", "--refresh")
     assert (await ctl("health", "-o", "name")).out == "warn\n"
     assert "fake: cannot reach fake" in (await ctl("health")).out
+    control.source.failure, control.health.degraded = None, ("event tickets", "events of other nodes")
+    await ctl("model", "list", "--refresh")
+    assert (await ctl("health", "-o", "name")).out == "warn\n"
+    assert "event tickets, events of other nodes" in (await ctl("health")).out
     control.health.problem = GatewayError(
         ErrorKind.UNAVAILABLE, "cannot reach the database", place="db.example.org:5432/gatewayd"
     )

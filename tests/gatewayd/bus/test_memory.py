@@ -16,3 +16,4 @@ async def test_every_listener_gets_each_frame_in_order() -> None:
     await bus.publish("bob", two)
     assert first == [("ann", one), ("bob", two)]
     assert second == [("bob", two)]
+    assert bus.is_whole

@@ -43,7 +43,12 @@ async def test_a_run_goes_on_without_redis_and_readers_see_one_gap(
     here, there = await Reader().connect(nodes[0]), await Reader().connect(nodes[1])
     await nodes[0].publish(0)
     assert (await here.read(1), await there.read(1)) == ([0], [0])
+    assert [node.hub.is_whole for node in nodes] == [True, True]
     redis.stop()
+    # A node that publishes nothing notices it, too.
+    async with asyncio.timeout(5):
+        while any(node.hub.is_whole for node in nodes):
+            await asyncio.sleep(0.01)
     async with asyncio.timeout(5):
         for number in range(1, 20):
             await nodes[0].publish(number)
@@ -58,6 +63,7 @@ async def test_a_run_goes_on_without_redis_and_readers_see_one_gap(
     assert (here.gaps, there.gaps) == ([20], [1])
     await healed(nodes[0], 1)
     await nodes[0].publish(20)
+    assert [node.hub.is_whole for node in nodes] == [True, True]
     for reader in (here, there):
         numbers = await reader.until(20, nodes[0])
         assert len(numbers) == len(set(numbers))

@@ -55,7 +55,8 @@ class StatusRoutes:
     async def status(self, request: web.Request) -> web.StreamResponse:
         """Answer what `gatewayctl health` shows: version, uptime, database, index and sources.
 
-        `status` is pass, warn when a source has a problem, or fail when the database does not answer.
+        `status` is pass, warn when a source has a problem or a part is degraded, or fail when the database
+        does not answer.
         """
         known = self._services
         problem = await known.monitor.database_problem()
@@ -63,7 +64,8 @@ class StatusRoutes:
         stalls, longest = known.monitor.stalls
         recall, ef_search = known.facts.find_recall() or (None, None)
         cache = known.facts.find_cache()
-        is_warned = any(each.get("problem") is not None for each in (*states, cache or {}))
+        degraded = list(known.monitor.degraded)
+        is_warned = bool(degraded) or any(each.get("problem") for each in (*states, cache or {}))
         shown: dict[str, Any] = {
             "status": "fail" if problem is not None else "warn" if is_warned else "pass",
             "version": self._version,
@@ -71,6 +73,7 @@ class StatusRoutes:
             "uptime_seconds": self._clock() - self._started_at,
             "database": problem is None,
             "database_problem": None if problem is None else problem.full_message,
+            "degraded": degraded,
             "sources": states,
             "extraction_sandbox": known.facts.extraction_sandbox,
             "vector_index": known.facts.vector_index,

@@ -1,5 +1,6 @@
 """Tests for gatewayd.http.public.health."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ class Probe:
 
     ready: bool = True
     problem: GatewayError | None = None
+    degraded: Sequence[str] = ()
 
     async def database_problem(self) -> GatewayError | None:
         return self.problem
@@ -67,6 +69,20 @@ async def test_each_question_has_its_answer(probe: Probe, health: int, live: int
             assert "db.example.org" not in await reply.text()
             assert (await reply.json())["status"] is (status == 200)
         assert (await client.head("/health")).status == health
+
+
+async def test_a_degraded_part_is_named_and_requests_are_served() -> None:
+    probe = Probe(degraded=["event tickets"])
+    async with serving(HealthRoutes(probe, Config(), "1.2").routes()) as client:
+        for path in ("/readyz", "/ready"):
+            reply = await client.get(path)
+            assert (reply.status, await reply.json()) == (
+                200,
+                {"status": True, "degraded": ["event tickets"]},
+            )
+        probe.problem = GONE
+        reply = await client.get("/readyz")
+        assert (reply.status, "degraded" in await reply.json()) == (503, False)
 
 
 async def test_version_and_config() -> None:

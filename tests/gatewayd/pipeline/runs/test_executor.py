@@ -16,6 +16,7 @@ from gatewayd.chats.run_writer import RunMessageWriter
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.events.records import EventTarget
+from gatewayd.nodes.records import RUN_TAKEN
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest, ToolStep
 from gatewayd.pipeline.runs import executor
 from gatewayd.pipeline.runs.executor import ANSWER_FAILED, GATEWAY_STOPPED
@@ -392,6 +393,20 @@ async def test_an_answer_that_cannot_be_stored_at_all_is_told_and_logged_once(
         [record] = [each for each in caplog.records if each.levelno >= logging.ERROR]
         assert (record.__dict__["chat_id"], record.__dict__["message_id"]) == ("c", "a")
         world.state.outage = None
+
+
+async def test_an_answer_whose_message_another_run_has_is_dropped_and_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with running_world() as world:
+        taken = GatewayError(ErrorKind.CONFLICT, "another run answers the message", code=RUN_TAKEN)
+        world.pipeline.scripts[""] = ["said", away(world, taken)]
+        await world.runs.start(asking(), OWNER)
+        await world.ended()
+        world.state.outage = None
+    assert "answer dropped: another run answers the message" in caplog.text
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.usefixtures("_no_pauses")

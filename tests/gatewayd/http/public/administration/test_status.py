@@ -26,8 +26,9 @@ TOKEN = "t" * 40
 class Monitor:
     """A database that fails when it is told to."""
 
-    def __init__(self, problem: GatewayError | None = None) -> None:
+    def __init__(self, problem: GatewayError | None = None, degraded: Sequence[str] | None = None) -> None:
         self.problem = problem
+        self.degraded = degraded or []
         self.stalls = (2, 0.25)
 
     async def database_problem(self) -> GatewayError | None:
@@ -85,6 +86,7 @@ async def test_rows_are_for_administrators(tmp_path: Path, path: str) -> None:
     [
         (Monitor(), None, "pass"),
         (Monitor(), "cannot reach acme", "warn"),
+        (Monitor(degraded=["event tickets"]), None, "warn"),
         (Monitor(GatewayError(ErrorKind.TIMEOUT, "no answer")), None, "fail"),
     ],
 )
@@ -96,6 +98,7 @@ async def test_the_state_of_the_gateway(
     assert (shown["status"], shown["version"], shown["vector_recall"]) == (status, "1.2.3", 0.988)
     assert (shown["stalls"], shown["longest_stall_ms"]) == (2, 250)
     assert (shown["database_problem"] is not None) == (status == "fail")
+    assert shown["degraded"] == monitor.degraded
 
 
 async def test_provisioning_is_shown_without_its_token(tmp_path: Path) -> None:
