@@ -182,7 +182,10 @@ def test_a_revoked_session_opens_nothing_a_second_later(
             assert status == 200
         time.sleep(2.0)
     assert check_revocation(client.asked, revoked_at) == []
-    # Both nodes serve again.
+    # Both nodes serve again, and say what does not work without Redis.
+    for node in (pair.first, pair.second):
+        degraded = ["events of other nodes", "event tickets"]
+        assert node.call("GET", "/readyz") == (200, {"status": True, "degraded": degraded})
     again = Client(pair, pair.sign_in())
     with again.asking():
         again.wait_admitted()
