@@ -22,7 +22,8 @@ BOUNDARY = "boundary-of-the-form"
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectServer]:
     if find_server(request.param) is None:
         missing(
-            PROGRAMS[request.param], "install moto[s3,server] and nanio, and name their directory of programs"
+            PROGRAMS[request.param],
+            "install moto[s3], flask, flask-cors and nanio, and name their directory of programs",
         )
     with object_server(request.param, tmp_path / request.param) as made:
         yield made

@@ -15,7 +15,8 @@ def server(
     """Run each of the servers."""
     if find_server(request.param) is None:
         missing(
-            PROGRAMS[request.param], "install moto[s3,server] and nanio, and name their directory of programs"
+            PROGRAMS[request.param],
+            "install moto[s3], flask, flask-cors and nanio, and name their directory of programs",
         )
     with object_server(request.param, tmp_path_factory.mktemp(request.param)) as made:
         yield made
