@@ -24,6 +24,7 @@ from gatewayd.events.interfaces import TicketDesk
 from gatewayd.events.rooms import EventLimits
 from gatewayd.events.service import EventService
 from gatewayd.nodes.messages import NodeMessages
+from gatewayd.nodes.tasks import ChatTasks
 from gatewayd.settings import Settings
 from gatewayd.storage.chats import TortoiseChats
 from gatewayd.storage.folders import TortoiseFolders
@@ -87,7 +88,7 @@ async def open_live(
         calls=calls,
         tickets=tickets,
         events=EventService(stores.effects, hub, calls, deferred),
-        chats=make_chats(settings, accounts, stores, deferred, tasks),
+        chats=make_chats(settings, accounts, stores, deferred, ChatTasks(tasks, messages)),
         answers=answers,
         messages=messages,
         deferred=deferred,
@@ -107,7 +108,7 @@ def make_chats(
     accounts: AccountServices,
     stores: ChatStores,
     deferred: DeferredWrites,
-    tasks: TaskRegistry,
+    tasks: ChatTasks,
 ) -> ChatServices:
     """Return the services of stored chats."""
     edited, folders = EditedChats(stores.chats, deferred), TortoiseFolders()

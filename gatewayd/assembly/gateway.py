@@ -197,7 +197,7 @@ async def open_services(
     extensions = make_extensions(parts)
     pipeline = make_pipeline(catalog, documents, extensions)
     room = make_room(settings, database)
-    runs = make_run_register(cluster, live.deferred, accounts.commits, tasks)
+    runs = make_run_register(cluster, live.deferred, accounts.commits, tasks, live.messages)
     answering = make_answer_services(
         catalog, pipeline, live, extensions, tasks, room, documents.files, settings, runs
     )
@@ -230,7 +230,7 @@ async def open_services(
         room=room,
         metering=base.metering,
         resumption=await open_resumption(
-            settings, signing_keys(settings), tasks, room, accounts.changes, cluster.node_id
+            settings, signing_keys(settings), tasks, room, accounts.changes, live.messages, cluster.node_id
         ),
         limits=await open_limits(settings, catalog, live, quotas, tasks, stack, cluster),
         age_limits=make_age_limits(settings, live, documents, base.audit, accounts.commits, tasks),

@@ -14,6 +14,7 @@ from gatewayd.http.public.responses.frames import ForwardedFrames
 from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, StreamOpening
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.resumption.interfaces import StreamLimiter
 from gatewayd.resumption.service import ResumableStreams, StreamTimes
@@ -67,11 +68,14 @@ async def open_resumption(
     tasks: TaskRegistry,
     limiter: StreamLimiter,
     changes: AccountChangeNotifier,
+    nodes: NodeMessages | None,
     node_id: str = "",
 ) -> ResumptionServices:
     """Return the services; without a node, streams of the former process are interrupted from now on."""
     services = ResumptionServices(
-        ResumableStreams(TortoiseStreams(node_id), tasks, limiter, stream_times(settings)),
+        ResumableStreams(
+            TortoiseStreams(node_id), tasks, limiter, stream_times(settings), nodes=nodes if node_id else None
+        ),
         IdempotentReplies(TortoiseReplies(secret), tasks, kept=settings.idempotency_retention),
     )
     if not node_id:

@@ -9,6 +9,7 @@ from gatewayd.catalog.service import Catalog
 from gatewayd.dialects.responses.sealed import SEAL_USE
 from gatewayd.encryption import TextCipher
 from gatewayd.nodes.runs import LocalRuns, NodeRuns
+from gatewayd.nodes.tasks import NodeTasks
 from gatewayd.pipeline.interfaces import RunLimiter
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive
@@ -77,7 +78,7 @@ def make_answer_services(
     runs.configure(run_options(settings))
     return AnswerServices(
         runs=runs,
-        stopping=TaskControl(tasks, chats, register),
+        stopping=TaskControl(tasks, chats, NodeTasks(register, live.messages, tasks)),
         models=models,
         response_ids=ResponseIds(TortoiseResponseIds(), live.deferred),
         responses=ResponseArchive(TortoiseResponses(), archive_bounds(settings)),

@@ -203,3 +203,11 @@ class MessageSearch(Protocol):
     async def matches(self, chat_ids: Sequence[str], text: str) -> Sequence[MatchedMessage]:
         """Return one match for each of the chats whose messages contain a text, in any case of letters."""
         ...
+
+
+class ChatTaskStopper(Protocol):
+    """Stops the tasks of chats."""
+
+    async def stop(self, chat_ids: Sequence[str]) -> None:
+        """Stop the tasks of chats on every node, and wait for their end."""
+        ...

@@ -8,7 +8,7 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.accounts.texts import is_plain
 from gatewayd.chats.access import ChatAccess, require_chat
-from gatewayd.chats.interfaces import ChatStore, MessageStore
+from gatewayd.chats.interfaces import ChatStore, ChatTaskStopper, MessageStore
 from gatewayd.chats.json_limits import check_merged
 from gatewayd.chats.message_merge import MessageMerger, chat_lock_name, new_chat
 from gatewayd.chats.parser import (
@@ -22,7 +22,6 @@ from gatewayd.chats.parser import (
 from gatewayd.chats.records import Chat, ChatChange, ChatQuery, Message, MessageState
 from gatewayd.chats.renderer import current_of, render_branch, render_chat, render_list_item
 from gatewayd.errors import invalid, not_found
-from gatewayd.tasks import TaskRegistry
 from gatewayd.transactions import Transactor
 
 MAX_SEARCH_CHARACTERS: Final = 1000
@@ -45,7 +44,7 @@ class Chats:
         clock: ids.Clock = ids.now,
         *,
         admin_access: bool,
-        tasks: TaskRegistry | None = None,
+        tasks: ChatTaskStopper | None = None,
     ) -> None:
         self.access = ChatAccess(store, admin_access=admin_access)
         self._store = store
@@ -217,7 +216,7 @@ class Chats:
         """Stop the tasks of a chat and delete it; needs the permission chat.delete. Raises not_found."""
         require_chat(actor, "delete")
         await self.access.owned(actor, chat_id)
-        await self._stop(chat_id)
+        await self._stop([chat_id])
         # A change in progress ends first; a later one finds no chat.
         async with self._transactor.exclusive(chat_lock_name(chat_id)):
             is_hidden = await self._store.hide(chat_id)
@@ -229,8 +228,7 @@ class Chats:
         """Delete every chat of the actor and return the count."""
         require_chat(actor, "delete")
         found, _ = await self.find(actor, ChatQuery())
-        for chat in found:
-            await self._stop(chat.id)
+        await self._stop([chat.id for chat in found])
         hidden = await self._store.hide_all(actor.user_id)
         await self._store.purge(hidden)
         return len(hidden)
@@ -242,8 +240,6 @@ class Chats:
             return [], 0
         return await self._store.list(query)
 
-    async def _stop(self, chat_id: str) -> None:
-        if self._tasks is None:
-            return
-        for task in self._tasks.started(chat_id=chat_id):
-            await self._tasks.stop(task.id)
+    async def _stop(self, chat_ids: Sequence[str]) -> None:
+        if self._tasks is not None:
+            await self._tasks.stop(chat_ids)

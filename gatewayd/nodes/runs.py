@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.nodes.duties import Duties
 from gatewayd.nodes.interfaces import NodeMembership, RunStore
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.nodes.records import RUN_TAKEN, RunClaim
 from gatewayd.tasks import TaskInfo, TaskOwner, TaskRegistry
 from gatewayd.transactions import Transactor
@@ -20,11 +21,17 @@ log = logging.getLogger(__name__)
 RUN_NAME: Final = "answer"
 """Name of the tasks of runs."""
 
-LOOK_SECONDS: Final = 1.0
-"""Interval at which a node looks for runs to stop, and the reaper for runs of dead nodes."""
+LOOK_SECONDS: Final = 0.5
+"""Interval at which a node with answers looks for those to stop."""
+
+REAP_SECONDS: Final = 1.0
+"""Interval at which the reaper looks for runs of dead nodes."""
 
 STOP_SECONDS: Final = 5.0
 """How long a stop waits for the node of the run."""
+
+STOPPED: Final = "runs.stopped"
+"""Kind of the messages that tell of stopped runs."""
 
 REAPING: Final = "reaping"
 """Name of the duty that ends the runs of dead nodes."""
@@ -52,6 +59,10 @@ class LocalRuns:
         """Return False: there are no other nodes."""
         return False
 
+    def owns(self, task_id: str) -> bool:
+        """Return False: nothing is claimed."""
+        return False
+
 
 class NodeRuns:
     """Runs of a node. `is_pending` says whether a write to a message (its chat and its id) still waits."""
@@ -63,14 +74,17 @@ class NodeRuns:
         tasks: TaskRegistry,
         transactor: Transactor,
         is_pending: Callable[[tuple[str, str]], bool],
+        messages: NodeMessages,
     ) -> None:
         self._store = store
+        self._messages = messages
         self._member = member
         self._tasks = tasks
         self._transactor = transactor
         self._is_pending = is_pending
         self._claims: dict[int, RunClaim] = {}
         self._ending: set[int] = set()
+        messages.on(STOPPED, self._take_stopped)
 
     async def claim(self, owners: Sequence[TaskOwner]) -> Sequence[RunClaim]:
         """Claim messages; runs of other nodes lose them and stop within a second or two."""
@@ -120,6 +134,8 @@ class NodeRuns:
         """
         if not await self._store.stop(task_id):
             return False
+        # Its node need not wait until it looks.
+        self._messages.tell(STOPPED, {"id": task_id})
         loop = asyncio.get_running_loop()
         until = loop.time() + STOP_SECONDS
         while any(run.claim.task_id == task_id for run in await self._store.list()):
@@ -128,6 +144,10 @@ class NodeRuns:
                 raise GatewayError(ErrorKind.TIMEOUT, sentence)
             await asyncio.sleep(LOOK_SECONDS / 4)
         return True
+
+    def owns(self, task_id: str) -> bool:
+        """Return whether a task of this node is a claimed answer."""
+        return any(claim.task_id == task_id for claim in self._claims.values())
 
     async def run(self) -> None:
         """Look for ever."""
@@ -152,6 +172,10 @@ class NodeRuns:
                 self._tasks.spawn("stop of a run", self._stop(claim.task_id))
             elif fence in self._ending:
                 await self.end(claim)
+
+    def _take_stopped(self, _: str, body: Mapping[str, Any]) -> None:
+        if self.owns(body["id"]):
+            self._tasks.spawn("stop of a run", self._stop(body["id"]))
 
     async def _stop(self, task_id: str) -> None:
         await self._tasks.stop(task_id)
@@ -192,4 +216,4 @@ class RunReaper:
     async def _reap_forever(self) -> None:
         while True:
             await self.reap()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(REAP_SECONDS)

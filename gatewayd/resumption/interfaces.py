@@ -1,7 +1,7 @@
 """Stores of streams and of replies, and the limiter of streams."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from gatewayd.resumption.records import EndedStream, FrameBatch, RequestRecord, StreamRecord
 
@@ -64,6 +64,31 @@ class ReplyStore(Protocol):
 
     async def trim(self, user_id: str, most: int, characters: int) -> None:
         """Delete all but the newest requests of a user, at most `most` with so many characters of replies."""
+        ...
+
+
+class OtherNodes(Protocol):
+    """Requests and news to the other nodes of the gateway."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there may be other nodes."""
+        ...
+
+    def on(self, kind: str, handler: Callable[[str, Mapping[str, Any]], None]) -> None:
+        """Call `handler` for the news of a kind, with the sender and the body."""
+        ...
+
+    def serve(self, kind: str, handler: Callable[[Mapping[str, Any]], Awaitable[Any]]) -> None:
+        """Reply to the requests of a kind with what `handler` returns, None for those about another node."""
+        ...
+
+    def tell(self, kind: str, body: Mapping[str, Any]) -> bool:
+        """Send news to the other nodes."""
+        ...
+
+    async def ask(self, kind: str, body: Mapping[str, Any]) -> Any:
+        """Send a request to the other nodes; None if it is about none, unavailable if that is not known."""
         ...
 
 

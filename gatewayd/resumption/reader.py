@@ -1,6 +1,8 @@
 """One reader of a stream: frames from the database, then from memory, then as they come."""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Self
 
 from gatewayd.errors import invalid
@@ -12,16 +14,32 @@ from gatewayd.resumption.records import StreamRecord, StreamState
 MAX_BATCHES: Final = 8
 """Batches of one read of the database."""
 
+POLL_SECONDS: Final = 0.5
+"""Pause between two looks for the frames of a stream that another node makes; that stores them as often."""
+
+TOLD_SECONDS: Final = 10.0
+"""How often the node of a stream is told that it is read."""
+
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 
 class FrameReader:
-    """Context manager that yields the frames behind a number; while it is open, the answer counts as read."""
+    """Context manager that yields the frames behind a number; while it is open, the answer counts as read.
+
+    `tell_read` tells the other nodes that a stream of one of them is read. What is stored of such a stream
+    may be less than a client has.
+    """
 
     def __init__(
-        self, store: StreamStore, record: StreamRecord, recording: StreamRecording | None, after: int
+        self,
+        store: StreamStore,
+        record: StreamRecord,
+        recording: StreamRecording | None,
+        after: int,
+        tell_read: Callable[[str], None] | None = None,
     ) -> None:
-        if after > record.last and record.state is not StreamState.INTERRUPTED:
+        is_elsewhere = recording is None and record.state is StreamState.RUNNING
+        if after > record.last and record.state is not StreamState.INTERRUPTED and not is_elsewhere:
             raise invalid(
                 f"cannot resume after event {after}: the stream has {record.last} so far",
                 param=LAST_EVENT_ID,
@@ -29,6 +47,8 @@ class FrameReader:
         self._store = store
         self._record = record
         self._recording = recording
+        self._tell_read = tell_read
+        self._told_at = 0.0
         self.position = after
         """The number of the last frame that was returned."""
 
@@ -71,6 +91,23 @@ class FrameReader:
         return await self._from_store()
 
     async def _from_store(self) -> bytes:
+        while not (frames := await self._stored()) and self._record.state is StreamState.RUNNING:
+            if self._recording is not None:
+                # Its frames are in memory from here on.
+                break
+            self._tell()
+            await asyncio.sleep(POLL_SECONDS)
+            gone = replace(self._record, state=StreamState.INTERRUPTED)
+            self._record = await self._store.find(self._record.id) or gone
+        return frames
+
+    def _tell(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._tell_read is not None and now - self._told_at >= TOLD_SECONDS:
+            self._told_at = now
+            self._tell_read(self._record.id)
+
+    async def _stored(self) -> bytes:
         batches = await self._store.read(self._record.id, self.position, MAX_BATCHES)
         parts = [frames_after(batch.frames, batch.first, self.position) for batch in batches]
         if batches:

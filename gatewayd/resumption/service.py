@@ -3,14 +3,14 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError, not_found
-from gatewayd.resumption.interfaces import StreamLimiter, StreamStore
+from gatewayd.resumption.interfaces import OtherNodes, StreamLimiter, StreamStore
 from gatewayd.resumption.live_stream import StreamRecording
 from gatewayd.resumption.reader import FrameReader
 from gatewayd.resumption.records import EndedStream, StreamRecord, StreamState
@@ -36,6 +36,9 @@ MAX_KEPT_BYTES: Final = 2 * 2**30
 MAX_KEPT_BYTES_PER_USER: Final = 256 * 2**20
 """Limits of the streams that run, and of those that are kept after their end; the oldest go first."""
 
+READ, STOP = "streams.read", "streams.stop"
+"""Kinds of the messages between nodes: somebody reads a stream, and somebody stops it."""
+
 Produce = Callable[[StreamRecording], Coroutine[Any, Any, None]]
 """Answers a request into a recording, and ends it."""
 
@@ -58,7 +61,10 @@ class ResumableStreams:
         limiter: StreamLimiter,
         times: StreamTimes | None = None,
         clock: ids.Clock = ids.now,
+        nodes: OtherNodes | None = None,
     ) -> None:
+        self.nodes = nodes
+        """The other nodes, None for a daemon alone."""
         self._store = store
         self._tasks = tasks
         self._limiter = limiter
@@ -69,15 +75,26 @@ class ResumableStreams:
         self._counts: Counter[str] = Counter()
         self._lock = asyncio.Lock()
         self._is_failing = False
+        if nodes is not None:
+            nodes.on(READ, self._take_read)
+            nodes.serve(STOP, self._take_stop)
 
     def configure(self, times: StreamTimes) -> None:
         """Use these times from now on."""
         self._times = times
 
     def begin(
-        self, user_id: str, protocol: str, produce: Produce, *, is_kept: bool = False
+        self,
+        user_id: str,
+        protocol: str,
+        produce: Produce,
+        *,
+        is_kept: bool = False,
+        stream_id: str | None = None,
     ) -> StreamRecording:
         """Start an answer that goes on without its client, to its end with `is_kept`.
+
+        The stream has a new id unless one is given, which must be unique.
 
         Raises rate_limited with the code `too_many_streams` over the limits, and the errors of the limiter.
         """
@@ -85,7 +102,9 @@ class ResumableStreams:
             raise _too_many("the gateway has", MAX_RUNNING_STREAMS)
         if self._counts[user_id] >= MAX_RUNNING_STREAMS_PER_USER:
             raise _too_many("the account has", MAX_RUNNING_STREAMS_PER_USER)
-        record = StreamRecord(ids.new_id(), user_id, protocol, StreamState.RUNNING, self._clock())
+        record = StreamRecord(
+            stream_id or ids.new_id(), user_id, protocol, StreamState.RUNNING, self._clock()
+        )
         recording = StreamRecording(record, _now(), is_kept=is_kept)
         release = self._limiter.begin_run(user_id)
 
@@ -117,7 +136,14 @@ class ResumableStreams:
             record = found
         if record.user_id != user_id:
             raise not_found("stream", stream_id)
-        return FrameReader(self._store, record, recording, after)
+        return FrameReader(self._store, record, recording, after, self._tell_read)
+
+    async def runs_elsewhere(self, stream_id: str, user_id: str) -> bool:
+        """Return whether another node makes a stream of a user."""
+        if self.nodes is None or stream_id in self._running:
+            return False
+        record = await self._store.find(stream_id)
+        return record is not None and record.user_id == user_id and record.state is StreamState.RUNNING
 
     def read(self, recording: StreamRecording) -> FrameReader:
         """Return a reader of a stream that was just begun."""
@@ -129,15 +155,21 @@ class ResumableStreams:
         if recording is not None:
             return recording.record.state in {StreamState.RUNNING, StreamState.COMPLETE}
         record = await self._store.find(stream_id)
-        return record is not None and record.state is StreamState.COMPLETE
+        # One that runs is that of another node.
+        return record is not None and record.state in {StreamState.RUNNING, StreamState.COMPLETE}
 
     async def stop(self, stream_id: str, user_id: str) -> None:
-        """Stop a stream of a user and delete it; raises not_found as `open` does."""
+        """Stop a stream of a user and delete it; raises not_found as `open` does.
+
+        Raises unavailable if the node of the stream does not reply.
+        """
         reader = await self.open(stream_id, user_id)
         recording = self._running.get(reader.record.id)
         if recording is not None:
             await self._end(recording, _ended("stream_stopped", "it was stopped"))
             await self.write()
+        elif self.nodes is not None and reader.record.state is StreamState.RUNNING:
+            await self.nodes.ask(STOP, {"id": stream_id, "user_id": user_id})
         await self._store.remove([stream_id])
 
     async def abandon(self, recording: StreamRecording) -> None:
@@ -206,6 +238,23 @@ class ResumableStreams:
         oldest = self._prune_clock() - self._times.kept
         gone = _superfluous(await self._store.ended(), oldest)
         return await self._store.remove(gone) if gone else 0
+
+    def _tell_read(self, stream_id: str) -> None:
+        if self.nodes is not None:
+            self.nodes.tell(READ, {"id": stream_id})
+
+    def _take_read(self, _: str, body: Mapping[str, Any]) -> None:
+        recording = self._running.get(body["id"])
+        if recording is not None:
+            recording.unread_since = _now()
+
+    async def _take_stop(self, body: Mapping[str, Any]) -> bool | None:
+        recording = self._running.get(body["id"])
+        if recording is None or recording.user_id != body["user_id"]:
+            return None
+        await self._end(recording, _ended("stream_stopped", "it was stopped"))
+        await self.write()
+        return True
 
     async def _produce(self, recording: StreamRecording, produce: Produce) -> None:
         try:

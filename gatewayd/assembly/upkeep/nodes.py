@@ -21,6 +21,7 @@ from gatewayd.http.control.transactions import WriteTransactions
 from gatewayd.http.routes import Route
 from gatewayd.nodes.duties import Duties, LeasedDuties, LocalDuties
 from gatewayd.nodes.member import NodeMember
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.nodes.records import Node
 from gatewayd.nodes.runs import LocalRuns, NodeRuns, RunReaper
 from gatewayd.nodes.service import NodeAdministration
@@ -94,12 +95,17 @@ async def open_cluster(
 
 
 def make_run_register(
-    cluster: ClusterServices, deferred: DeferredWrites, transactor: Transactor, tasks: TaskRegistry
+    cluster: ClusterServices,
+    deferred: DeferredWrites,
+    transactor: Transactor,
+    tasks: TaskRegistry,
+    messages: NodeMessages,
 ) -> LocalRuns | NodeRuns:
     """Return the claims of messages."""
     if cluster.member is None:
         return LocalRuns()
-    runs = NodeRuns(TortoiseAnswerRuns(), cluster.member, tasks, transactor, deferred.is_pending)
+    store, member = TortoiseAnswerRuns(), cluster.member
+    runs = NodeRuns(store, member, tasks, transactor, deferred.is_pending, messages)
     tasks.spawn("stops of runs", runs.run())
     return runs
 

@@ -18,7 +18,7 @@ class TaskControl:
         self._remote = remote
 
     async def every(self) -> Sequence[TaskInfo]:
-        """Return the tasks of all users, on other nodes only their answers, oldest first."""
+        """Return the tasks of all users on every node, oldest first."""
         found = [*self._tasks.started(), *await self._remote.elsewhere()]
         return sorted(found, key=lambda info: info.started_at)
 

@@ -50,14 +50,14 @@ class RunRegister(Protocol):
 
 
 class RemoteRuns(Protocol):
-    """The runs of other nodes."""
+    """The tasks of other nodes."""
 
     async def elsewhere(self) -> Sequence[TaskInfo]:
-        """Return the runs of other nodes, oldest first."""
+        """Return the tasks of other nodes, oldest first."""
         ...
 
     async def stop_elsewhere(self, task_id: str) -> bool:
-        """Have another node stop a run, and wait for its end; False without the run."""
+        """Have another node stop a task, and wait for its end; False without the task."""
         ...
 
 

@@ -21,6 +21,8 @@ from gatewayd.http.public.chats.folders import FolderRoutes
 from gatewayd.http.public.chats.lists import ChatListRoutes
 from gatewayd.http.public.chats.routes import StoredChatRoutes
 from gatewayd.http.routes import Route
+from gatewayd.nodes.messages import NoChannel, NodeMessages
+from gatewayd.nodes.tasks import ChatTasks
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.services import Accounts, Site, serving_accounts
 from tests.fakes.storage.memory_chats import (
@@ -50,7 +52,12 @@ class ChatHouse:
         self.told: list[tuple[EventTarget, Any]] = []
         commits, clock = self.accounts.commits, self.accounts.clock
         self.chats = Chats(
-            self.store, self.messages, commits, clock, admin_access=self.admin_access, tasks=self.tasks
+            self.store,
+            self.messages,
+            commits,
+            clock,
+            admin_access=self.admin_access,
+            tasks=ChatTasks(self.tasks, NodeMessages(NoChannel(), self.tasks)),
         )
         self.tags = ChatTags(self.store, self.chats.access)
         self.sharing = ChatSharing(self.chats, self.store, clock)

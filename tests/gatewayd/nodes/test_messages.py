@@ -9,46 +9,10 @@ import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.nodes import messages as module
-from gatewayd.nodes.interfaces import MessageListener
 from gatewayd.nodes.messages import NoChannel, NodeMessages
 from gatewayd.nodes.records import NodeMessage
 from gatewayd.tasks import TaskRegistry
-
-
-class Wire:
-    """The channels of some nodes; it can be cut."""
-
-    def __init__(self) -> None:
-        self.channels: dict[str, Channel] = {}
-        self.is_cut = False
-
-
-class Channel:
-    """The end of a wire at one node."""
-
-    is_shared = True
-
-    def __init__(self, wire: Wire, node_id: str) -> None:
-        self.wire, self.node_id = wire, node_id
-        self.listeners: list[MessageListener] = []
-        wire.channels[node_id] = self
-
-    @property
-    def is_usable(self) -> bool:
-        return not self.wire.is_cut
-
-    def tell(self, message: NodeMessage) -> bool:
-        if self.wire.is_cut:
-            return False
-        sent = NodeMessage(message.kind, message.body, message.key, message.to, self.node_id)
-        for channel in self.wire.channels.values():
-            if channel is not self and message.to in ("", channel.node_id):
-                for listener in channel.listeners:
-                    asyncio.get_running_loop().call_soon(listener, sent)
-        return True
-
-    def hear(self, listener: MessageListener) -> None:
-        self.listeners.append(listener)
+from tests.fakes.storage.node_wire import Channel, Wire, meet
 
 
 class Site:
@@ -63,9 +27,7 @@ class Site:
 
     async def meet(self) -> "Site":
         self.running = [self.tasks.spawn("messages", node.run()) for node in self.nodes]
-        async with asyncio.timeout(5):
-            while any(len(node.peers) < 2 for node in self.nodes):
-                await asyncio.sleep(0)
+        await meet(self.nodes)
         return self
 
 

@@ -9,12 +9,14 @@ import pytest
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.nodes import runs as runs_module
 from gatewayd.nodes.duties import LocalDuties
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.nodes.records import RunClaim
 from gatewayd.nodes.runs import RUN_NAME, LocalRuns, NodeRuns, RunReaper
 from gatewayd.tasks import TaskOwner, TaskRegistry
 from gatewayd.transactions import CallbackTransactor
 from tests.fakes.documents.memory_stores import Library
 from tests.fakes.storage.claimed_runs import MemoryRuns
+from tests.fakes.storage.node_wire import Channel, Wire
 from tests.fakes.storage.nodes import FakeMembership
 
 OWNER = TaskOwner("u1", "c1", "m1")
@@ -23,12 +25,18 @@ OWNER = TaskOwner("u1", "c1", "m1")
 class Node:
     """A node with its tasks."""
 
-    def __init__(self, store: MemoryRuns, name: str) -> None:
+    def __init__(self, store: MemoryRuns, name: str, wire: Wire) -> None:
         self.tasks = TaskRegistry()
         self.pending: set[tuple[str, str]] = set()
         transactor = CallbackTransactor(Library())
+        self.messages = NodeMessages(Channel(wire, name), self.tasks)
         self.runs = NodeRuns(
-            store, FakeMembership(name), self.tasks, transactor, lambda key: key in self.pending
+            store,
+            FakeMembership(name),
+            self.tasks,
+            transactor,
+            lambda key: key in self.pending,
+            self.messages,
         )
 
     async def begin(self, owner: TaskOwner = OWNER) -> RunClaim:
@@ -47,9 +55,10 @@ class Node:
 
 
 @asynccontextmanager
-async def two_nodes() -> AsyncIterator[tuple[MemoryRuns, Node, Node]]:
-    store = MemoryRuns()
-    first, second = Node(store, "n1"), Node(store, "n2")
+async def two_nodes(*, connected: bool = False) -> AsyncIterator[tuple[MemoryRuns, Node, Node]]:
+    store, wire = MemoryRuns(), Wire()
+    wire.is_cut = not connected
+    first, second = Node(store, "n1", wire), Node(store, "n2", wire)
     yield store, first, second
     await first.tasks.close()
     await second.tasks.close()
@@ -101,6 +110,18 @@ async def test_a_run_of_another_node_is_listed_and_stopped() -> None:
         assert first.tasks.find(claim.task_id) is None
         assert store.rows == {}
         assert not await second.runs.stop_elsewhere(claim.task_id)
+
+
+async def test_the_node_of_a_run_is_told_at_once_that_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_module, "STOP_SECONDS", 5.0)
+    async with two_nodes(connected=True) as (store, first, second):
+        claim = await first.begin()
+        assert first.runs.owns(claim.task_id)
+        # It does not look into the database.
+        assert await second.runs.stop_elsewhere(claim.task_id)
+        assert first.tasks.find(claim.task_id) is None
+        assert store.rows == {}
+        assert not first.runs.owns(claim.task_id)
 
 
 async def test_a_node_that_does_not_stop_in_time_is_told_of() -> None:

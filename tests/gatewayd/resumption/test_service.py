@@ -7,23 +7,28 @@ from dataclasses import replace
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.nodes.messages import NodeMessages
+from gatewayd.resumption import reader as reader_module
 from gatewayd.resumption import service
 from gatewayd.resumption.live_stream import MAX_PENDING_BYTES, StreamRecording
 from gatewayd.resumption.records import FrameBatch, StreamRecord, StreamState
 from gatewayd.resumption.service import ResumableStreams, StreamTimes
 from gatewayd.tasks import TaskRegistry
+from tests.fakes.storage.node_wire import Channel, Wire, meet
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 
 
 class World:
     """The service over a store in memory."""
 
-    def __init__(self) -> None:
-        self.store = MemoryStreams()
+    def __init__(self, store: MemoryStreams | None = None, nodes: NodeMessages | None = None) -> None:
+        self.store = store or MemoryStreams()
         self.tasks = TaskRegistry()
         self.limiter = CountingLimiter()
         self.now = 1_000
-        self.streams = ResumableStreams(self.store, self.tasks, self.limiter, clock=lambda: self.now)
+        self.streams = ResumableStreams(
+            self.store, self.tasks, self.limiter, clock=lambda: self.now, nodes=nodes
+        )
 
     def begin(self, frames: Sequence[bytes], *, user_id: str = "u1", holds: bool = False) -> StreamRecording:
         async def produce(recording: StreamRecording) -> None:
@@ -265,3 +270,71 @@ async def test_closing_stores_the_end_of_running_streams(world: World) -> None:
     await world.tasks.close()
     assert {each.state for each in world.store.streams.values()} == {StreamState.BROKEN}
     assert {await world.read(each.id) for each in recordings} == {numbered("a", "error")}
+
+
+@pytest.fixture
+async def nodes(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Wire, World, World]]:
+    """Two nodes with one store; the first has one stream that goes on."""
+    monkeypatch.setattr(reader_module, "POLL_SECONDS", 0.01)
+    wire, store, tasks = Wire(), MemoryStreams(), TaskRegistry()
+    messages = [NodeMessages(Channel(wire, name), tasks) for name in ("a", "b")]
+    for each in messages:
+        tasks.spawn("messages", each.run())
+    await meet(messages)
+    first, second = (World(store, each) for each in messages)
+    yield wire, first, second
+    for registry in (tasks, first.tasks, second.tasks):
+        await registry.close()
+
+
+async def test_a_stream_of_another_node_is_read_to_its_end(nodes: tuple[Wire, World, World]) -> None:
+    _, first, second = nodes
+    recording = first.begin([b"data: a\n\n"], holds=True)
+    await recording.begun()
+    await first.streams.write()
+    assert await second.streams.runs_elsewhere(recording.id, "u1")
+    assert not await second.streams.runs_elsewhere(recording.id, "u2")
+    assert not await first.streams.runs_elsewhere(recording.id, "u1")
+    assert await second.streams.is_whole(recording.id)
+    # What a client has may not be stored yet.
+    later = asyncio.ensure_future(second.read(recording.id, 1))
+    recording.unread_since = -1000.0
+    async with asyncio.timeout(5):
+        while recording.unread_since < 0:
+            await asyncio.sleep(0.01)
+    assert not later.done()
+    await first.tasks.stop(recording.task_id)
+    await first.streams.write()
+    assert (await later).endswith(b"id: 2\ndata: error\n\n")
+
+
+async def test_a_stream_of_a_node_that_is_gone_ends(nodes: tuple[Wire, World, World]) -> None:
+    _, first, second = nodes
+    recording = first.begin([b"data: a\n\n"], holds=True)
+    await recording.begun()
+    await first.streams.write()
+    with await second.streams.open(recording.id, "u1", 1) as reader:
+        reading = asyncio.ensure_future(reader.next())
+        await asyncio.sleep(0)
+        await second.streams.resume()
+        assert await reading == b""
+        assert reader.is_interrupted
+
+
+async def test_another_node_stops_a_stream(nodes: tuple[Wire, World, World]) -> None:
+    wire, first, second = nodes
+    recording = first.begin([b"data: a\n\n"], holds=True)
+    await recording.begun()
+    await first.streams.write()
+    with pytest.raises(GatewayError) as caught:
+        await second.streams.stop(recording.id, "u2")
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    wire.is_cut = True
+    with pytest.raises(GatewayError) as caught:
+        await second.streams.stop(recording.id, "u1")
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    wire.is_cut = False
+    await second.streams.stop(recording.id, "u1")
+    assert recording.is_over
+    await first.streams.write()
+    assert first.store.streams == {}

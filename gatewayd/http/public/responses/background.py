@@ -4,11 +4,12 @@ Their events are a resumable stream, so that a stream of them can be read while 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -29,11 +30,16 @@ from gatewayd.resumption.service import interruption, too_long
 PROTOCOL: Final = "responses"
 """Name of the protocol of the frames of responses, in resumable streams."""
 
+END: Final = "responses.end"
+"""Kind of the requests to the node of a response to end it."""
+
 QUEUED: Final = "queued"
 RUNNING: Final = "in_progress"
 CANCELLED: Final = "cancelled"
 UNFINISHED: Final = frozenset({QUEUED, RUNNING})
-"""Status of a stored response that a task of this process goes on with."""
+"""Status of a stored response that a task of a living node goes on with."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -68,6 +74,8 @@ class BackgroundResponses:
         self._streams = answers.streams
         self._clock = clock
         self._running: dict[str, _Running] = {}
+        if self._streams.nodes is not None:
+            self._streams.nodes.serve(END, self._take_end)
 
     async def begin(self, asked: BackgroundRequest) -> tuple[Body, str]:
         """Store a queued response and begin to answer it; return it with the id of its stream.
@@ -90,7 +98,7 @@ class BackgroundResponses:
         is_begun = False
         try:
             recording = self._streams.begin(
-                stored.user_id, PROTOCOL, partial(self._produce, asked), is_kept=True
+                stored.user_id, PROTOCOL, partial(self._produce, asked), is_kept=True, stream_id=stored.id
             )
             is_begun = True
         finally:
@@ -99,13 +107,15 @@ class BackgroundResponses:
         self._running[stored.id] = _Running(recording)
         # A task that is stopped before its first step would store nothing.
         await asyncio.sleep(0)
+        if self._streams.nodes is not None:
+            await self._tell_nodes(stored.id)
         return queued, recording.id
 
     async def current(self, stored: StoredResponse) -> StoredResponse:
         """Return a response as it is now: one whose task has ended with the gateway has failed."""
         if stored.response.get("status") not in UNFINISHED:
             return stored
-        if stored.id in self._running:
+        if stored.id in self._running or await self._streams.runs_elsewhere(stored.id, stored.user_id):
             return replace(stored, response={**stored.response, "status": RUNNING})
         # It may have ended since it was read.
         again = await self._archive.find(stored.id, stored.user_id)
@@ -121,6 +131,9 @@ class BackgroundResponses:
         Raises invalid_request for a number that the response does not have yet.
         """
         running = self._running.get(stored.id)
+        if running is None and await self._streams.runs_elsewhere(stored.id, stored.user_id):
+            reader = await self._streams.open(stored.id, stored.user_id, after + 1)
+            return await self._answers.follow(request, reader, ForwardedFrames())
         if running is None:
             return None
         record = running.recording.record
@@ -147,14 +160,45 @@ class BackgroundResponses:
         return begun
 
     async def cancel(self, stored: StoredResponse) -> bool:
-        """Cancel a running response and wait for its end; return False if it does not run."""
-        return await self._end(stored.id, is_cancelled=True)
+        """Cancel a running response and wait for its end; return False if it does not run.
+
+        Raises unavailable if it runs on a node that does not reply.
+        """
+        return await self._end(stored, is_cancelled=True)
 
     async def stop(self, stored: StoredResponse) -> None:
-        """End the task of a response that is deleted."""
-        await self._end(stored.id, is_removed=True)
+        """End the task of a response that is deleted; raises as `cancel` does."""
+        await self._end(stored, is_removed=True)
 
-    async def _end(self, response_id: str, *, is_cancelled: bool = False, is_removed: bool = False) -> bool:
+    async def _end(
+        self, stored: StoredResponse, *, is_cancelled: bool = False, is_removed: bool = False
+    ) -> bool:
+        nodes = self._streams.nodes
+        if stored.id in self._running:
+            return await self._end_here(stored.id, is_cancelled=is_cancelled, is_removed=is_removed)
+        if nodes is None or not await self._streams.runs_elsewhere(stored.id, stored.user_id):
+            return False
+        body = {"id": stored.id, "is_cancelled": is_cancelled, "is_removed": is_removed}
+        return bool(await nodes.ask(END, body))
+
+    async def _take_end(self, body: Mapping[str, Any]) -> bool | None:
+        return (
+            await self._end_here(body["id"], is_cancelled=body["is_cancelled"], is_removed=body["is_removed"])
+            or None
+        )
+
+    async def _tell_nodes(self, response_id: str) -> None:
+        """Store the stream of a response at once, by which other nodes know that it runs."""
+        try:
+            await self._streams.write()
+        except GatewayError as error:
+            log.warning(
+                "other nodes do not know yet that a response runs: %s",
+                error.full_message,
+                extra={"response": response_id},
+            )
+
+    async def _end_here(self, response_id: str, *, is_cancelled: bool, is_removed: bool) -> bool:
         running = self._running.get(response_id)
         if running is None:
             return False

@@ -99,8 +99,9 @@ async def opened(
     streams: AnswerStreams | None = None,
     bounds: ArchiveBounds | None = None,
     resumable: ResumableAnswers | None = None,
+    kept: MemoryResponses | None = None,
 ) -> AsyncIterator[Door]:
-    store, clock, tasks = MemoryResponses(), [1000], TaskRegistry()
+    store, clock, tasks = kept or MemoryResponses(), [1000], TaskRegistry()
     archive = ResponseArchive(store, bounds, lambda: clock[0])
     pipe = FakeSource("functions", [make_model("pipe", "functions", upstream_id="pipe")])
 

@@ -3,20 +3,25 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gatewayd.completions.records import CompletionChunk
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.nodes.messages import NodeMessages
 from gatewayd.pipeline.responses.archive import ArchiveBounds
 from gatewayd.resumption.service import ResumableStreams
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.http.public_app import bearer
 from tests.fakes.providers.response_events import check, parse
 from tests.fakes.providers.upstream import SILENCE, Reply, json_reply, openai_completion
+from tests.fakes.storage.memory_responses import MemoryResponses
+from tests.fakes.storage.node_wire import Channel, Wire, meet
 from tests.fakes.storage.streams import CountingLimiter, MemoryStreams
 from tests.gatewayd.http.public.responses.door import PATH, Door, opened
 
@@ -236,3 +241,79 @@ async def test_without_the_sdk_a_late_position_is_refused(site: Site) -> None:
     status, refused = await site.door.get(f"/{made}?stream=true&starting_after=99")
     assert (status, refused["error"]["param"]) == (400, "starting_after")
     await site.door.get(f"/{made}", method="DELETE")
+
+
+@asynccontextmanager
+async def two_nodes(streams: MemoryStreams) -> AsyncIterator[list[Site]]:
+    """Two nodes with one database; answers wait for a provider of their node."""
+    wire, kept, nodes = Wire(), MemoryResponses(), []
+    async with AsyncExitStack() as stack:
+        sites = []
+        for name in ("a", "b"):
+            tasks = TaskRegistry()
+            stack.push_async_callback(tasks.close)
+            nodes.append(NodeMessages(Channel(wire, name), tasks))
+            made = ResumableStreams(streams, tasks, CountingLimiter(), nodes=nodes[-1])
+            answers = ResumableAnswers(made, AnswerStreams())
+            door = await stack.enter_async_context(opened(resumable=answers, bounds=BOUNDS, kept=kept))
+            sites.append(Site(door, tasks))
+            tasks.spawn("messages", nodes[-1].run())
+            tasks.spawn("streams", made.run())
+        await meet(nodes)
+        yield sites
+
+
+async def test_another_node_shows_cancels_and_deletes_a_running_response() -> None:
+    async with two_nodes(MemoryStreams()) as (first, second):
+        for method, path in (("POST", "/cancel"), ("DELETE", "")):
+            held(first)
+            made = await first.begin("acme.m")
+            assert (await second.door.get(f"/{made}"))[1]["status"] == "in_progress"
+            assert (await second.door.get(f"/{made}{path}", "user", method))[0] == 404
+            status, ended = await second.door.get(f"/{made}{path}", method=method)
+            assert status == 200, ended
+            assert not [name for name in first.tasks.list().values() if name == "stream"]
+            if method == "DELETE":
+                assert (await first.door.get(f"/{made}"))[0] == 404
+                continue
+            assert ended["status"] == "cancelled"
+            for site in (first, second):
+                assert (await site.door.get(f"/{made}"))[1]["status"] == "cancelled"
+
+
+async def test_another_node_follows_a_running_response_to_its_end() -> None:
+    async with two_nodes(MemoryStreams()) as (first, second):
+        go_on = asyncio.Event()
+
+        async def script(*_: Any) -> AsyncIterator[CompletionChunk]:
+            for chunk in words("a", "b"):
+                yield chunk
+            await go_on.wait()
+            for chunk in words("c"):
+                yield chunk
+
+        first.door.pipe.stream = script
+        body = {"model": "pipe", "input": "hi", "stream": True, "background": True}
+        begun = await first.door.client.post(PATH, json=body, headers=bearer("admin"))
+        await begun.content.readany()
+        begun.close()
+        (made,) = first.door.store.kept
+        following = asyncio.ensure_future(second.streamed(made))
+        await asyncio.sleep(0.1)
+        go_on.set()
+        events = await following
+        assert check(events)["output"][0]["content"][0]["text"] == "abc"
+        assert (await second.ended(made))["status"] == "completed"
+        assert await second.streamed(made) == events
+
+
+async def test_a_response_runs_although_the_other_nodes_cannot_be_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    streams = MemoryStreams()
+    async with two_nodes(streams) as (first, _):
+        streams.outage = GatewayError(ErrorKind.UNAVAILABLE, "cannot")
+        made = await first.begin()
+        assert "other nodes do not know yet that a response runs" in caplog.text
+        streams.outage = None
+        assert (await first.ended(made))["status"] == "completed"
