@@ -73,7 +73,7 @@ class NodeTasks:
 
 
 class ChatTasks:
-    """Implements `chats.interfaces.ChatTaskStopper`: ends the tasks of chats on every node that can be reached."""
+    """Implements `chats.interfaces.ChatTaskStopper` for every node that can be reached."""
 
     def __init__(self, tasks: TaskRegistry, messages: NodeMessages) -> None:
         self._tasks = tasks

@@ -11,7 +11,7 @@ import pytest
 
 from gatewayd.storage.engine.location import parse
 from tests.conftest import real_postgres
-from tests.fakes.daemons.chat_site import COMPLETIONS, House, Turn, wait_until
+from tests.fakes.daemons.chat_site import COMPLETIONS, EVENTS, House, Turn, wait_until
 from tests.fakes.daemons.nodes import LEASE_SECONDS, running_nodes, slow_services
 from tests.fakes.daemons.paused_processes import stopped
 from tests.fakes.http.multipart_forms import FORM, file_part, form
@@ -92,7 +92,28 @@ def test_another_node_stops_an_answer(tmp_path: Path, postgres: Postgres) -> Non
         assert list(first.tasks_of(turn)) == []
         message = second.message(turn)
         assert (message["done"], message["content"]) == (True, "Hello")
+        assert_call_is_answered_once(first, second)
         first.assert_well()
+        second.assert_well()
+
+
+def assert_call_is_answered_once(first: House, second: House) -> None:
+    """Let a plugin of one node ask a user who listens at the other, which shows and answers the call."""
+    listener = second.listen()
+    turn, task_id = first.ask("asks")
+    call_id = listener.wait_type("confirmation", turn.chat_id).data["call_id"]
+    for house in (first, second):
+        assert [call["call_id"] for call in house.ok("GET", f"{EVENTS}/calls")["calls"]] == [call_id]
+        assert task_id in house.ok("GET", "/api/tasks", None, house.admin)["tasks"]
+    path, answer = f"{EVENTS}/calls/{call_id}", {"result": "x" * (1 << 20)}
+    assert second.call("POST", path, answer, second.bob)[0] == 404
+    assert second.ok("POST", path, answer) is True
+    wait_until(lambda: not first.tasks_of(turn), "the end of the answer")
+    assert len(second.message(turn)["content"]) > 1 << 20
+    # Late, and on both nodes.
+    assert [house.call("POST", path, answer)[0] for house in (first, second)] == [409, 409]
+    assert len([heard for heard in listener.of(turn.chat_id) if heard.type == "confirmation"]) == 1
+    listener.close()
 
 
 def test_a_message_that_two_nodes_answer_has_the_later_answer(tmp_path: Path, postgres: Postgres) -> None:
