@@ -21,10 +21,14 @@ class AttemptLimit:
 
 
 class AttemptCounter:
-    """Counts tries by name in a sliding window, for at most `MAX_TRACKED` names."""
+    """Counts tries by name in a sliding window, for at most `MAX_TRACKED` names.
 
-    def __init__(self, limit: AttemptLimit, clock: ids.Clock) -> None:
-        self._limit = limit
+    `kind` says what it counts, for counters that have the same names on all nodes.
+    """
+
+    def __init__(self, limit: AttemptLimit, clock: ids.Clock, kind: str = "") -> None:
+        self.limit = limit
+        self.kind = kind
         self._clock = clock
         self._times: OrderedDict[str, deque[int]] = OrderedDict()
 
@@ -34,11 +38,11 @@ class AttemptCounter:
         if times is None:
             return 0
         now = self._clock()
-        while times and times[0] <= now - self._limit.seconds:
+        while times and times[0] <= now - self.limit.seconds:
             times.popleft()
-        if len(times) < self._limit.tries:
+        if len(times) < self.limit.tries:
             return 0
-        return max(1, times[0] + self._limit.seconds - now)
+        return max(1, times[0] + self.limit.seconds - now)
 
     def add(self, name: str) -> None:
         """Count a try."""

@@ -1,13 +1,14 @@
 """Sign-in with e-mail address and password, with limits of failed tries."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts import attempts
+from gatewayd.accounts.attempt_desk import AttemptCounts, AttemptDesk, ClaimedTry, SharedAttempts
 from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit, network_of, wide_network_of
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.interfaces import UserStore
@@ -20,9 +21,6 @@ FAILURE_SECONDS: Final = 900
 ACCOUNT_SECONDS: Final = 3600
 WIDE_FACTOR: Final = 4
 """Limit of failures of one IPv6 /48, as a multiple of the limit of one address."""
-
-AttemptCounts = Sequence[tuple[AttemptCounter, str]]
-"""Counters, each with the name under which a try is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +70,25 @@ class SignInGuard:
     """
 
     def __init__(
-        self, devices: DeviceCookies, limits: SignInLimits | None = None, clock: ids.Clock | None = None
+        self,
+        devices: DeviceCookies,
+        limits: SignInLimits | None = None,
+        clock: ids.Clock | None = None,
+        shared: SharedAttempts | None = None,
     ) -> None:
+        self.desk = AttemptDesk(shared)
         self._devices = devices
         limits = limits or SignInLimits()
         clock = clock or ids.steady_clock()
-        self._by_pair = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
-        self._by_peer = AttemptCounter(AttemptLimit(limits.by_address, FAILURE_SECONDS), clock)
-        self._by_site = AttemptCounter(AttemptLimit(limits.by_address * WIDE_FACTOR, FAILURE_SECONDS), clock)
-        self._by_account = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock)
-        self._by_device = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock)
-        self._by_all_devices = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock)
+        self._by_pair = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock, "pair")
+        self._by_peer = AttemptCounter(AttemptLimit(limits.by_address, FAILURE_SECONDS), clock, "address")
+        wide = AttemptLimit(limits.by_address * WIDE_FACTOR, FAILURE_SECONDS)
+        self._by_site = AttemptCounter(wide, clock, "site")
+        self._by_account = AttemptCounter(AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock, "account")
+        self._by_device = AttemptCounter(AttemptLimit(limits.failures, FAILURE_SECONDS), clock, "device")
+        self._by_all_devices = AttemptCounter(
+            AttemptLimit(limits.by_account, ACCOUNT_SECONDS), clock, "all devices"
+        )
         self._known = KnownNetworks()
 
     @asynccontextmanager
@@ -93,26 +99,27 @@ class SignInGuard:
         unavailable does not count. Raises rate_limited with `retry_after` after too many failures.
         """
         pair = f"{network_of(client.peer)} {account}"
-        counts = self._counts(account, pair, client)
-        _claim(counts, "cannot sign in now: too many failed tries")
+        claimed = await self._claim(account, pair, client)
         try:
             yield
         except GatewayError as error:
             if error.kind is ErrorKind.UNAVAILABLE:
-                _release(counts)
+                await self.desk.release(claimed)
             raise
-        _release(counts)
-        counter, name = counts[0]
-        counter.forget(name)
+        await self.desk.release(claimed)
+        counter, name = claimed.counts[0]
+        await self.desk.forget(counter, name)
         if counter is self._by_pair:
             self._known.add(pair)
+            if self.desk.shared is not None:
+                await self.desk.shared.remember(pair)
 
     def issue_device_cookie(self, account: str) -> str:
         """Return a new device cookie for a browser in which the account has just signed in."""
         return self._devices.issue(account)
 
-    def _counts(self, account: str, pair: str, client: SignInClient) -> AttemptCounts:
-        """Return the counters of a try: those of the device cookie, else those of the network.
+    async def _claim(self, account: str, pair: str, client: SignInClient) -> ClaimedTry:
+        """Count a try by its device cookie, else by its network; raises rate_limited.
 
         A device cookie at its limit does not count. Each sign-in issues a device cookie; all cookies of an
         account share one limit.
@@ -120,10 +127,17 @@ class SignInGuard:
         device = self._devices.find(account, client.device_cookie)
         if device is not None:
             by_device = [(self._by_device, device), (self._by_all_devices, account)]
-            if not _wait(by_device):
-                return by_device
+            claimed = await self.desk.claim(by_device)
+            if not isinstance(claimed, int):
+                return claimed
+        counts = await self._counts(account, pair, client)
+        return _granted(await self.desk.claim(counts), "cannot sign in now: too many failed tries")
+
+    async def _counts(self, account: str, pair: str, client: SignInClient) -> AttemptCounts:
+        """Return the counters of the network of a try."""
         by_pair = [(self._by_pair, pair)]
-        if pair in self._known:
+        shared = self.desk.shared
+        if pair in self._known or (shared is not None and await shared.is_known(pair)):
             return by_pair
         network, site = network_of(client.peer), wide_network_of(client.peer)
         by_network = [*by_pair, (self._by_account, account), (self._by_peer, network)]
@@ -148,7 +162,7 @@ class SignIn:
         self._passwords = passwords
         self._guard = guard
         failures = AttemptLimit((limits or SignInLimits()).failures, FAILURE_SECONDS)
-        self._by_session_user = AttemptCounter(failures, clock or ids.steady_clock())
+        self._by_session_user = AttemptCounter(failures, clock or ids.steady_clock(), "session user")
 
     async def sign_in(self, email: str, password: str, client: SignInClient) -> User:
         """Return the account.
@@ -175,17 +189,20 @@ class SignIn:
         """
         if who.kind is not CredentialKind.SESSION:
             raise GatewayError(ErrorKind.FORBIDDEN, f"cannot {what} with an API key: sign in")
-        counts = [(self._by_session_user, who.user_id)]
-        _claim(counts, "cannot check the password now: too many failed tries")
+        counter, desk = self._by_session_user, self._guard.desk
+        claimed = _granted(
+            await desk.claim([(counter, who.user_id)]),
+            "cannot check the password now: too many failed tries",
+        )
         try:
             known = await self._users.find_password_hash(who.user_id)
             fits = await self._passwords.verify(known, password)
         except GatewayError:
-            _release(counts)
+            await desk.release(claimed)
             raise
         if not fits:
             raise invalid(f"cannot {what}: the present password is wrong", param="password")
-        self._by_session_user.forget(who.user_id)
+        await desk.forget(counter, who.user_id)
 
     async def has_password(self, user_id: str) -> bool:
         """Tell whether an account has a password."""
@@ -205,19 +222,8 @@ class SignIn:
         return user
 
 
-def _claim(counts: AttemptCounts, refusal: str) -> None:
-    """Count a try or raise rate_limited. It is counted before the check, so concurrent tries are limited."""
-    wait = _wait(counts)
-    if wait:
-        raise GatewayError(ErrorKind.RATE_LIMITED, refusal, retry_after=wait)
-    for tries, name in counts:
-        tries.add(name)
-
-
-def _wait(counts: AttemptCounts) -> int:
-    return max(tries.wait(name) for tries, name in counts)
-
-
-def _release(counts: AttemptCounts) -> None:
-    for tries, name in counts:
-        tries.uncount_latest(name)
+def _granted(claimed: ClaimedTry | int, refusal: str) -> ClaimedTry:
+    """Return a try that is counted; raises rate_limited."""
+    if isinstance(claimed, int):
+        raise GatewayError(ErrorKind.RATE_LIMITED, refusal, retry_after=claimed)
+    return claimed

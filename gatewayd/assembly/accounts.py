@@ -38,6 +38,8 @@ from gatewayd.accounts.signing_file import (
 )
 from gatewayd.accounts.users import Users
 from gatewayd.assembly.sign_in import make_directory
+from gatewayd.bus.redis_attempts import RedisAttempts
+from gatewayd.bus.redis_client import RedisClient
 from gatewayd.cluster.fresh_transactor import FreshTransactor
 from gatewayd.cluster.freshness import ALWAYS_FRESH
 from gatewayd.cluster.interfaces import Freshness
@@ -142,6 +144,7 @@ async def make_accounts(
     database: Database,
     stack: AsyncExitStack,
     freshness: Freshness = ALWAYS_FRESH,
+    redis: RedisClient | None = None,
 ) -> AccountServices:
     """Return the account services with their stored state loaded."""
     changes, commits = AccountChangeNotifier(), CallbackTransactor(database)
@@ -162,7 +165,8 @@ async def make_accounts(
     sessions = Sessions(secrets.current, session_stores, changes, former=secrets.former)
     setup = Setup(users, groups, keys, runtime, commits)
     limits = sign_in_limits(settings)
-    guard = SignInGuard(DeviceCookies(secrets.current), limits)
+    shared = None if redis is None else RedisAttempts(redis)
+    guard = SignInGuard(DeviceCookies(secrets.current), limits, shared=shared)
     external = ExternalAccounts(
         users,
         groups,

@@ -163,7 +163,7 @@ async def open_base(
     stores = make_stores(reader, signing_keys(settings))
     # Before anything of the database is remembered.
     change_log = await open_changes(settings, database)
-    accounts = await make_accounts(settings, stores, database, stack, change_log.freshness)
+    accounts = await make_accounts(settings, stores, database, stack, change_log.freshness, cluster.redis)
     quotas = make_quotas(accounts, stores)
     metering = make_metering(settings, usage, reader, tasks)
     calls = ServiceCalls(metering.meter, partial(groups_of, stores))
