@@ -138,6 +138,20 @@ def make_stores(reader: QueryReader, secret: SecretKeys) -> AccountStores:
     )
 
 
+def make_guard(settings: Settings, secret: str, redis: RedisClient | None) -> SignInGuard:
+    """Return the limits of failed sign-ins; those of nodes count together in Redis."""
+    shared = None if redis is None else RedisAttempts(redis)
+    return SignInGuard(DeviceCookies(secret), sign_in_limits(settings), shared=shared)
+
+
+def make_sign_in(
+    settings: Settings, stores: AccountStores, passwords: Passwords, guard: SignInGuard
+) -> SignIn:
+    """Return the sign-in with a password."""
+    limits = sign_in_limits(settings)
+    return SignIn(stores.users, passwords, guard, limits, enabled=settings.enable_password_auth)
+
+
 async def make_accounts(
     settings: Settings,
     stores: AccountStores,
@@ -164,9 +178,7 @@ async def make_accounts(
     session_stores = SessionStores(stores.sessions, stores.revocations, commits)
     sessions = Sessions(secrets.current, session_stores, changes, former=secrets.former)
     setup = Setup(users, groups, keys, runtime, commits)
-    limits = sign_in_limits(settings)
-    shared = None if redis is None else RedisAttempts(redis)
-    guard = SignInGuard(DeviceCookies(secrets.current), limits, shared=shared)
+    guard = make_guard(settings, secrets.current, redis)
     external = ExternalAccounts(
         users,
         groups,
@@ -188,7 +200,7 @@ async def make_accounts(
         sessions=sessions,
         setup=setup,
         links=make_links(stores, users, groups, commits),
-        sign_in=SignIn(stores.users, passwords, guard, limits, enabled=settings.enable_password_auth),
+        sign_in=make_sign_in(settings, stores, passwords, guard),
         sign_in_guard=guard,
         sign_up=SignUp(users, groups, runtime, sign_up_options(settings)),
         external=external,

@@ -23,7 +23,7 @@ from gatewayd.assembly.cluster.services import ChangeServices, open_changes
 from gatewayd.assembly.consumption.limits import groups_of, make_quotas, open_limits
 from gatewayd.assembly.documents import DocumentServices, open_documents
 from gatewayd.assembly.events import LiveServices, open_live
-from gatewayd.assembly.identity import make_identity
+from gatewayd.assembly.identity import IdentityServices, make_identity
 from gatewayd.assembly.media_routes import reranker_sources
 from gatewayd.assembly.metrics.metering import MeteringServices, make_metering, price_rules
 from gatewayd.assembly.metrics.services import open_monitoring
@@ -53,6 +53,7 @@ from gatewayd.assembly.upkeep.nodes import (
     open_cluster,
     start_reaper,
 )
+from gatewayd.bus.redis_windows import RedisWindows
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.events.hub import Hub
 from gatewayd.http.app import Application
@@ -189,12 +190,9 @@ async def open_services(
     """Return the services, with the plugins loaded and their models among the sources."""
     base = await open_base(settings, database, cluster, tasks, usage, stack)
     stores, accounts, quotas, documents = base.stores, base.accounts, base.quotas, base.documents
-    catalog, live = base.catalog, base.live
-    servers, identity = base.servers, make_identity(settings, accounts, stores)
-    parts = PluginDependencies(
-        settings, accounts, identity.tokens.of, live, documents.files, catalog, tasks, servers.tools
-    )
-    extensions = make_extensions(parts)
+    catalog, live, servers = base.catalog, base.live, base.servers
+    identity = make_identity(settings, accounts, stores)
+    extensions = make_extensions(plugin_dependencies(settings, base, identity, cluster, tasks))
     pipeline = make_pipeline(catalog, documents, extensions)
     room = make_room(settings, database)
     runs = make_run_register(cluster, live.deferred, accounts.commits, tasks, live.messages)
@@ -238,6 +236,29 @@ async def open_services(
     )
     await start_services(services, stores, stack)
     return services
+
+
+def plugin_dependencies(
+    settings: Settings,
+    base: BaseServices,
+    identity: IdentityServices,
+    cluster: ClusterServices,
+    tasks: TaskRegistry,
+) -> PluginDependencies:
+    """Return the services that plugins depend on."""
+    is_closed = settings.limits_without_redis == "closed"
+    windows = None if cluster.redis is None else RedisWindows(cluster.redis, is_closed=is_closed)
+    return PluginDependencies(
+        settings,
+        base.accounts,
+        identity.tokens.of,
+        base.live,
+        base.documents.files,
+        base.catalog,
+        tasks,
+        base.servers.tools,
+        windows,
+    )
 
 
 async def start_services(services: GatewayServices, stores: AccountStores, stack: AsyncExitStack) -> None:

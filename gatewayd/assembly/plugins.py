@@ -24,7 +24,7 @@ from gatewayd.plugin_host.settings import SettingsForPlugins
 from gatewayd.plugins.access import PluginAccess
 from gatewayd.plugins.function_sync import FunctionSync
 from gatewayd.plugins.installation import PluginInstaller
-from gatewayd.plugins.interfaces import PluginHost
+from gatewayd.plugins.interfaces import PluginHost, SharedWindows
 from gatewayd.plugins.isolation.host_calls import QuestionParts
 from gatewayd.plugins.isolation.loader import IsolatedLoader, IsolationChoice, IsolationMode
 from gatewayd.plugins.isolation.process import ProcessOptions
@@ -130,6 +130,7 @@ class PluginDependencies:
     catalog: Catalog
     tasks: TaskRegistry
     servers: ToolSources | None
+    windows: SharedWindows | None = None
 
 
 def make_extensions(parts: PluginDependencies) -> ExtensionServices:
@@ -139,8 +140,9 @@ def make_extensions(parts: PluginDependencies) -> ExtensionServices:
     store, values = TortoisePlugins(secret, encrypt=encrypt), TortoiseUserValves(secret, encrypt=encrypt)
     names, switches = OpenWebuiImports(), PluginSwitches()
     switches.configure(settings)
+    loop, windows = asyncio.get_running_loop(), parts.windows
     around = CallServices(
-        asyncio.get_running_loop(), live.events, values, names.make_request, parts.provider_token
+        loop, live.events, values, names.make_request, parts.provider_token, windows=windows
     )
     isolation = make_isolation(settings, QuestionParts(around, names.host), parts.tasks)
     loading = LoadingOptions(

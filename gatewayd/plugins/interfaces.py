@@ -347,6 +347,28 @@ class HostUpload:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedWindow:
+    """A sliding window of `seconds` with a limit, and the amount that is to be counted in it."""
+
+    name: str
+    seconds: int
+    limit: int
+    amount: int = 1
+
+
+class SharedWindows(Protocol):
+    """Windows that all nodes count together."""
+
+    async def take(self, owner: str, windows: Sequence[SharedWindow]) -> Sequence[float] | None:
+        """Count the amounts in all windows, or in none and return the seconds to wait, inf for never.
+
+        `owner` is the id of the plugin. All waits are 0.0 when they are counted. None when they cannot be
+        counted together now; raises unavailable if the settings refuse requests then.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class PluginHost:
     """The interfaces of the gateway that the `open_webui` modules call.
 

@@ -104,9 +104,13 @@ class Filter:
         self._windows: dict[Key, RateWindow] = {}
 
     async def inlet(
-        self, body: dict[str, Any], __user__: dict[str, Any], __model__: dict[str, Any] | None = None
+        self,
+        body: dict[str, Any],
+        __user__: dict[str, Any],
+        __model__: dict[str, Any] | None = None,
+        __shared_limits__: Any = None,
     ) -> dict[str, Any]:
-        """Count a request, or refuse it with status 429."""
+        """Count a request, or refuse it with status 429; `__shared_limits__` counts those of all nodes."""
         if self.valves.admins_exempt and __user__.get("role") == "admin":
             return body
         if (body.get("metadata") or {}).get("endpoint") == BACKGROUND_ENDPOINT:
@@ -115,11 +119,22 @@ class Filter:
         model = str((__model__ or {}).get("id") or body.get("model") or "")
         limits = self._limits(str(__user__.get("id") or ""), model)
         tokens = estimate_tokens(body.get("messages")) if self.valves.tokens_per_minute else 0
-        waits = [(self._wait(limit, now, tokens), limit) for limit in limits]
+        shared = None
+        if limits and __shared_limits__ is not None:
+            rows = [
+                ("\n".join(map(str, key)), key[2], number, _amount(key, tokens))
+                for key, number, _, _ in limits
+            ]
+            shared = await __shared_limits__(rows)
+        if shared is None:
+            shared = [self._wait(limit, now, tokens) for limit in limits]
+        waits = list(zip(shared, limits, strict=True))
         longest, (key, number, seconds, what) = max(waits, default=(0.0, (("", "", 0), 0, 0, "")))
         if longest:
             raise refusal_exception(longest, number, seconds, what, tokens if key[0] == "tokens" else 1)
         for key, _, seconds, _ in limits:
+            if key not in self._windows:
+                self._remove_empty_windows(now)
             window = self._windows.setdefault(key, RateWindow(seconds))
             window.count(now, _amount(key, tokens))
         return body

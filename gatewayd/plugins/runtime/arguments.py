@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -12,7 +12,7 @@ from gatewayd.accounts.serializers import render_user
 from gatewayd.completions.copies import copy_json
 from gatewayd.events.records import EventTarget
 from gatewayd.measurement.cells import CounterCell, LabeledCells, counters
-from gatewayd.plugins.interfaces import UserValvesStore
+from gatewayd.plugins.interfaces import SharedWindow, SharedWindows, UserValvesStore
 from gatewayd.plugins.runtime.context import CallScope
 
 EventFunction = Callable[[Any], Awaitable[Any]]
@@ -24,6 +24,12 @@ TokenFinder = Callable[[Actor], Awaitable[dict[str, Any] | None]]
 """Finds the token of `__oauth_token__`, None for a caller without one."""
 
 OAUTH_TOKEN: Final = "__oauth_token__"  # noqa: S105 - the name of a parameter
+
+
+SHARED_LIMITS: Final = "__shared_limits__"
+
+LimitFunction = Callable[[Sequence[tuple[str, int, int, int]]], Awaitable[Sequence[float] | None]]
+"""Counts rows of a name, seconds, a limit and an amount: `plugins.interfaces.SharedWindows.take`."""
 
 
 class EventChannel(Protocol):
@@ -51,6 +57,7 @@ class CallServices:
     make_request: RequestMaker | None = None
     provider_token: TokenFinder | None = None
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    windows: SharedWindows | None = None
     counted: LabeledCells[CounterCell] = field(default_factory=counters)
 
 
@@ -126,6 +133,20 @@ def make_call(target: EventTarget, services: CallServices) -> EventFunction:
     return __event_call__
 
 
+def make_limiter(plugin_id: str, services: CallServices) -> LimitFunction | None:
+    """Return `__shared_limits__`: counts in windows of all nodes, None for a daemon alone."""
+    windows = services.windows
+    if windows is None:
+        return None
+
+    async def __shared_limits__(rows: Sequence[tuple[str, int, int, int]]) -> Sequence[float] | None:  # noqa: N807
+        wanted = [SharedWindow(*row) for row in rows]
+        waits: Sequence[float] | None = await run_on_loop(services, lambda: windows.take(plugin_id, wanted))
+        return waits
+
+    return __shared_limits__
+
+
 def run_on_loop(
     services: CallServices, work: Callable[[], Coroutine[Any, Any, Any]]
 ) -> "asyncio.Future[Any]":
@@ -178,6 +199,7 @@ ARGUMENT_MAKERS: Final[Mapping[str, Callable[[str, CallScope, CallServices], Any
     "__id__": lambda plugin_id, scope, services: plugin_id,
     "__pipe_id__": lambda plugin_id, scope, services: plugin_id,
     OAUTH_TOKEN: lambda _, scope, services: copy_json(scope.oauth_token),
+    SHARED_LIMITS: lambda plugin_id, scope, services: make_limiter(plugin_id, services),
     "__body__": lambda _, scope, services: None,
     "__features__": lambda _, scope, services: scope.metadata.get("features") or {},
 }

@@ -114,7 +114,11 @@ def read_failure(error: BaseException, path: str | None = None) -> FailureDetail
     if isinstance(error, PluginError):
         return FailureDetails(error.reason, line=_line(error, path), code=error.code, names=error.names)
     if isinstance(error, GatewayError):
-        return FailureDetails(error.message, line=_line(error, path), code=error.code)
+        # The others are what the plugin did; this one is the gateway itself.
+        status = 503 if error.kind is ErrorKind.UNAVAILABLE else None
+        return FailureDetails(
+            error.message, "", status, _line(error, path), code=error.code, retry_after=error.retry_after
+        )
     read = run_guarded(lambda: _http(error))
     status, text, retry_after = read.value or (None, None, None)
     shown = shorten(_text(error) if text is None else text, MAX_TEXT_CHARACTERS)

@@ -60,6 +60,10 @@ class Kin(HTTPException):
             GatewayError(ErrorKind.NOT_FOUND, "cannot find it", code="c"),
             FailureDetails("cannot find it", code="c"),
         ),
+        (
+            GatewayError(ErrorKind.UNAVAILABLE, "cannot reach it", retry_after=1),
+            FailureDetails("cannot reach it", status=503, retry_after=1),
+        ),
     ],
 )
 def test_failures_are_read(error: BaseException, failed: FailureDetails) -> None:
