@@ -64,14 +64,30 @@ def check_secrets(paths: Sequence[Path]) -> Iterator[DoctorFinding]:
             )
 
 
-def check_signing_secret(secret: str, origin: str, path: Path) -> Iterator[DoctorFinding]:
-    """Check the length of the secret that signs sessions; `origin` says where it comes from."""
+RANDOM_TEXT: Final = "openssl rand -hex 32"
+
+
+def file_command(path: Path) -> str:
+    """Return the command that puts a new secret into its own file."""
+    return f"{RANDOM_TEXT} > {_quoted(path)}"
+
+
+def line_command(path: Path, line: int, setting: str) -> str:
+    """Return the command that puts a new secret into the line of a configuration file that sets it."""
+    return f"""sed -i "{line}s/.*/{setting} = \\"$({RANDOM_TEXT})\\"/" {_quoted(path)}"""
+
+
+def check_signing_secret(secret: str, origin: str, command: str) -> Iterator[DoctorFinding]:
+    """Check the length of the secret that signs sessions.
+
+    `origin` says where it comes from, and `command` puts a new one there.
+    """
     if len(secret) < MIN_SECRET_CHARACTERS:
         yield DoctorFinding(
             "secret-short",
             f"the secret that signs sessions ({origin}) has {len(secret)} characters, less than"
             f" {MIN_SECRET_CHARACTERS}: a new one ends all sessions",
-            f"openssl rand -hex 32 > {_quoted(path)}",
+            command,
         )
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +18,8 @@ import pytest
 from gatewayd.doctor.findings import CODES
 from tests.fakes.daemons.role_site import Site, opened_roles
 from tests.fakes.http.samples_documents import upload
+from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.storage.migrated import migrated_copy
 
 ROOT = Path(__file__).parents[2]
 BROKEN = "class Action:\n    def action(self, body):\n        return None\n\n\nraise RuntimeError('hush')\n"
@@ -26,10 +29,18 @@ EXPECTED = {"provider-none", "provider-unreachable", "descriptors-low", "disk-lo
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with opened_roles(tmp_path_factory.mktemp("s")) as opened:
-        opened.daemon.state.chmod(0o700)
-        (opened.daemon.state.parent / "gatewayd.toml").chmod(0o600)
-        yield opened
+    folder = tmp_path_factory.mktemp("s")
+    with background_upstream(("m",)) as embedding:
+        model = {"RAG_EMBEDDING_ENGINE": "openai", "RAG_EMBEDDING_MODEL": "m"}
+        with opened_roles(folder, **model, RAG_OPENAI_API_BASE_URL=f"{embedding.url}/v1") as opened:
+            yield prepared(opened)
+
+
+def prepared(opened: Site) -> Site:
+    """Return a site without findings."""
+    opened.daemon.state.chmod(0o700)
+    (opened.daemon.state.parent / "gatewayd.toml").chmod(0o600)
+    return opened
 
 
 def findings(site: Site) -> dict[str, dict[str, Any]]:
@@ -45,7 +56,10 @@ def settings_of(site: Site) -> dict[str, str]:
 def mend(site: Site, finding: dict[str, Any]) -> None:
     """Run the command of a finding: that of gatewayctl against the daemon, others in a shell."""
     words = shlex.split(finding["command"])
-    if words[0] == "gatewayctl":
+    if words[0] == "gatewayd":
+        command = [sys.executable, "-m", *words]
+        subprocess.run(command, check=True, timeout=60, env={**os.environ, **settings_of(site)})
+    elif words[0] == "gatewayctl":
         done = site.daemon.run_ctl(*words[1:])
         assert done.returncode == 0, done.stderr
     else:
@@ -74,6 +88,33 @@ def test_what_the_running_daemon_finds_is_mended(site: Site) -> None:
     assert findings(site) == {}
 
 
+def change(site: Site, *statements: str) -> None:
+    """Change the database of the daemon from outside."""
+    with closing(sqlite3.connect(site.daemon.state / "gatewayd.db", timeout=30)) as database, database:
+        for statement in statements:
+            database.execute(statement)
+
+
+def test_what_the_database_lacks_or_has_too_much_of_is_mended(site: Site) -> None:
+    upload(site, site.admin, "?process_in_background=false")
+    plugin = {"id": "broken", "name": "Broken", "content": BROKEN.split("\n\n\nraise")[0], "meta": {}}
+    assert site.call("POST", "/api/v1/functions/create", plugin, site.admin)[0] == 200
+    assert site.call("POST", "/api/v1/functions/id/broken/toggle", None, site.admin)[0] == 200
+    assert findings(site) == {}
+    change(
+        site,
+        "DELETE FROM vector_batches",
+        "INSERT INTO embedding_spaces (name, dimension, is_active) VALUES ('builtin:former:1', 8, 0)",
+        f"UPDATE plugins SET content = '{BROKEN.replace(chr(39), chr(39) * 2)}', updated_at = updated_at + 1",
+    )
+    assert site.daemon.run_ctl("function", "reload").returncode != 2
+    found = findings(site)
+    assert set(found) == {"index-behind", "vectors-unused", "plugin-broken"}
+    for finding in found.values():
+        mend(site, finding)
+    assert findings(site) == {}
+
+
 def test_the_audit_log_is_among_the_checks(site: Site) -> None:
     with closing(sqlite3.connect(site.daemon.state / "gatewayd.db")) as database, database:
         database.execute("DROP TRIGGER audit_log_unchanged")
@@ -82,6 +123,17 @@ def test_the_audit_log_is_among_the_checks(site: Site) -> None:
     assert "row 1 was changed" in found["sentence"]
     done = site.daemon.run_ctl("audit", "verify")
     assert (done.returncode, "row 1 was changed" in done.stdout) == (1, True)
+
+
+def older(state: Path) -> None:
+    """Make a database that lacks the last migration, which adds a column."""
+    migrated_copy(state)
+    with closing(sqlite3.connect(state / "gatewayd.db")) as database, database:
+        [(name,)] = database.execute("SELECT max(name) FROM tortoise_migrations").fetchall()
+        assert name == "0024_blob_keys", "undo the last migration here"
+        database.execute("ALTER TABLE files DROP COLUMN blob")
+        database.execute("DELETE FROM tortoise_migrations WHERE name = ?", (name,))
+    (state / "gatewayd.db").chmod(0o600)
 
 
 def test_a_stopped_gateway(site: Site) -> None:
@@ -98,6 +150,13 @@ def test_a_stopped_gateway(site: Site) -> None:
     assert {"daemon-stopped", "schema-newer", "file-open"} == set(found)
     mend(site, found["file-open"])
     (state / "gatewayd.db").rename(state / "away")
+    older(state)
+    found = findings(site)
+    assert set(found) == {"daemon-stopped", "schema-older"}
+    mend(site, found["schema-older"])
+    # The checkpoints are those of the former database.
+    assert set(findings(site)) <= {"daemon-stopped", "audit-broken"}
+    (state / "gatewayd.db").unlink()
     assert {"daemon-stopped", "database-unreachable"} == set(findings(site))
     assert not (state / "gatewayd.db").exists(), "the doctor changes nothing"
 

@@ -22,7 +22,7 @@ from gatewayd.http.control.doctor import ControlDoctorRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.records import file_id_of
-from gatewayd.settings import Settings, definitions
+from gatewayd.settings import OriginKind, SettingOrigin, Settings, definitions
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse
@@ -33,6 +33,9 @@ from gatewayd.storage.upkeep.contents import TortoiseContents
 
 DAMAGE_SECONDS: Final = 20.0
 """Time for the check of the database; a larger one is checked by gatewayctl database check."""
+
+CREDENTIAL_FILE: Final = Path("/etc/credstore/gatewayd.webui-secret-key")
+"""Where the service manager reads the secret that signs sessions, unless a unit says otherwise."""
 
 MAX_LOST_SHOWN: Final = 10
 FILE_BATCH: Final = 500
@@ -116,10 +119,21 @@ def _signing_secret(settings: Settings) -> Iterable[DoctorFinding]:
     path = settings.data_dir / SIGNING_FILE
     if given:
         origin = settings.origins["webui_secret_key"]
-        return state_folder.check_signing_secret(given, origin.text, origin.file or path)
+        return state_folder.check_signing_secret(given, origin.text, _new_secret_command(origin))
     if path.is_file():
-        return state_folder.check_signing_secret(path.read_text().strip(), str(path), path)
+        command = state_folder.file_command(path)
+        return state_folder.check_signing_secret(path.read_text().strip(), str(path), command)
     return []
+
+
+def _new_secret_command(origin: SettingOrigin) -> str:
+    """Return the command that replaces the secret where it is configured."""
+    if origin.kind is OriginKind.FILE and origin.file is not None and origin.line is not None:
+        return state_folder.line_command(origin.file, origin.line, "webui_secret_key")
+    if origin.kind is OriginKind.CREDENTIAL:
+        # What the service manager passes is a copy of its file.
+        return state_folder.file_command(origin.file or CREDENTIAL_FILE)
+    return "systemctl edit gatewayd  # Environment=WEBUI_SECRET_KEY=$(openssl rand -hex 32)"
 
 
 def _stored_checks(

@@ -27,7 +27,8 @@ def state(tmp_path: Path) -> Path:
 
 def signing(state: Path) -> Iterator[DoctorFinding]:
     path = state / "secret-key"
-    return state_folder.check_signing_secret(path.read_text().strip(), str(path), path)
+    command = state_folder.file_command(path)
+    return state_folder.check_signing_secret(path.read_text().strip(), str(path), command)
 
 
 def disown(state: Path) -> None:

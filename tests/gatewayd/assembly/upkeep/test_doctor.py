@@ -1,0 +1,64 @@
+"""The doctor over the state of a stopped gateway: what it advises mends, and nothing else is changed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gatewayd.assembly.upkeep.doctor import examine_stopped
+from gatewayd.settings import load
+from tests.fakes.storage.migrated import migrated_copy
+
+SHORT = "é" * 16
+"""Long enough in bytes, which the settings count, and too short in characters."""
+
+
+async def codes_of(file: Path | None, environment: dict[str, str]) -> dict[str, str]:
+    """Return the command of each finding about secrets."""
+    found = await examine_stopped(load(file, environment))
+    return {each.code: each.command for each in found if each.code.startswith("secret-")}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    migrated_copy(folder)
+    return folder
+
+
+async def test_a_short_secret_of_a_configuration_file_is_replaced_in_its_line(
+    tmp_path: Path, state: Path
+) -> None:
+    file = tmp_path / "a gatewayd.toml"
+    file.write_text(f'webui_name = "x"\nwebui_secret_key = "{SHORT}"  # mine\nport = 1234\n')
+    file.chmod(0o600)
+    environment = {"DATA_DIR": str(state)}
+    command = (await codes_of(file, environment))["secret-short"]
+    subprocess.run(["/bin/sh", "-c", command], check=True, timeout=30)
+    assert await codes_of(file, environment) == {}
+    settings = load(file, environment)
+    assert settings.port == 1234
+    assert len(settings.webui_secret_key.get_secret_value()) == 64
+
+
+async def test_a_short_secret_of_a_file_that_a_variable_names(tmp_path: Path, state: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(SHORT)
+    file.chmod(0o600)
+    environment = {"DATA_DIR": str(state), "WEBUI_SECRET_KEY_FILE": str(file)}
+    command = (await codes_of(None, environment))["secret-short"]
+    subprocess.run(["/bin/sh", "-c", command], check=True, timeout=30)
+    assert await codes_of(None, environment) == {}
+
+
+async def test_advice_for_secrets_of_the_service_manager(tmp_path: Path, state: Path) -> None:
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "webui-secret-key").write_text(SHORT)
+    by_unit = {"DATA_DIR": str(state), "CREDENTIALS_DIRECTORY": str(credentials)}
+    command = (await codes_of(None, by_unit))["secret-short"]
+    assert command == "openssl rand -hex 32 > /etc/credstore/gatewayd.webui-secret-key"
+    by_variable = {"DATA_DIR": str(state), "WEBUI_SECRET_KEY": SHORT}
+    command = (await codes_of(None, by_variable))["secret-short"]
+    assert command.startswith("systemctl edit gatewayd  # Environment=WEBUI_SECRET_KEY=")
