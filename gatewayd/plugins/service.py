@@ -95,6 +95,13 @@ class PluginService:
         self._freshness = freshness
         self.access = access
 
+    async def catch_up(self) -> None:
+        """Learn of every change that another node has committed before this call; raises unavailable.
+
+        The readers below read from memory. Who has changed something on another node calls this first.
+        """
+        await self._freshness.renew()
+
     def list(self, actor: Actor, family: PluginFamily) -> Sequence[Plugin]:
         """Return all functions, or the tools that the actor may use, sorted by id."""
         return [one for one in self._registry.list(family) if self.access.may_read(actor, one)]

@@ -31,6 +31,7 @@ defaults
     balance roundrobin
     retries 0
     option abortonclose
+    option httpchk GET /readyz
     timeout connect 5s
     timeout client 10m
     timeout server 10m
@@ -118,12 +119,15 @@ def database_of(_: Path) -> str:
 
 
 @contextlib.contextmanager
-def balancer(folder: Path, ports: Sequence[int], port: int) -> Iterator[None]:
-    """Run a balancer that sends each request, also those of one connection, to the next port."""
+def balancer(folder: Path, ports: Sequence[int], port: int, check: str = "") -> Iterator[None]:
+    """Run a balancer that sends each request, also those of one connection, to the next port.
+
+    With `check` it leaves out the nodes that are not ready; the text is the end of a line of a server.
+    """
     program = shutil.which("haproxy", path="/usr/sbin:/usr/bin")
     if program is None:
         missing("haproxy", "Debian: apt-get install haproxy")
-    lines = [f"    server node-{number} 127.0.0.1:{each}\n" for number, each in enumerate(ports)]
+    lines = [f"    server node-{number} 127.0.0.1:{each} {check}\n" for number, each in enumerate(ports)]
     configuration = folder / "haproxy.cfg"
     configuration.write_text(BALANCER.format(port=port) + "".join(lines))
     process = subprocess.Popen(

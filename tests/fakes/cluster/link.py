@@ -1,4 +1,4 @@
-"""A link between a node and its database that a test holds or cuts: a proxy of TCP before a unix socket."""
+"""A link between a node and a server, which a test holds or cuts: a proxy of TCP before a unix socket."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,12 @@ class Link:
         if self._is_cut:
             writer.transport.abort()
             return
-        inner_reader, inner_writer = await asyncio.open_unix_connection(str(self._target))
+        try:
+            inner_reader, inner_writer = await asyncio.open_unix_connection(str(self._target))
+        except OSError:
+            # The server is away.
+            writer.transport.abort()
+            return
         ends = {writer, inner_writer}
         self._writers |= ends
         try:

@@ -165,6 +165,14 @@ class House:
         assert status == 200, (method, path, status, answer)
         return answer
 
+    def sign_up(self) -> None:
+        """Make the people."""
+        form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
+        made = self.daemon.call("POST", f"{AUTHS}/signup", form)[1]
+        self.people["admin"] = Person(made["id"], form["email"], made["token"])
+        self.add("ann")
+        self.add("bob")
+
     def add(self, name: str = "", role: str = "user") -> Person:
         """Add an account with a key."""
         name = name or f"u{next(self.numbers)}"
@@ -291,9 +299,5 @@ def living(
     with running_daemon(folder / "s", "-f", str(configuration), **given) as daemon:
         house = House(daemon, provider, folder, dict(people or {}))
         if people is None:
-            form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
-            made = daemon.call("POST", f"{AUTHS}/signup", form)[1]
-            house.people["admin"] = Person(made["id"], form["email"], made["token"])
-            house.add("ann")
-            house.add("bob")
+            house.sign_up()
         yield house

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatewayd.accounts.records import Actor, User
+from gatewayd.cluster.freshness import ALWAYS_FRESH
+from gatewayd.cluster.interfaces import Freshness
 from gatewayd.http.public.files.owners import OwnerFinder
 from gatewayd.http.public.plugins.functions import FunctionRoutes, PublicPluginServices
 from gatewayd.http.public.plugins.serializers import PluginSerializer
@@ -33,11 +35,12 @@ def make_services(
     user_valves: UserValvesStore,
     accounts: Accounts,
     transactor: Transactor | None = None,
+    freshness: Freshness = ALWAYS_FRESH,
 ) -> PublicPluginServices:
     """Return what the routes call."""
     access, commits = PluginAccess(current=accounts.current.of), transactor or accounts.commits
     return PublicPluginServices(
-        PluginService(registry, store, commits, access, accounts.clock),
+        PluginService(registry, store, commits, access, accounts.clock, freshness),
         UserValves(registry, user_valves, access),
         FunctionSync(registry, store, commits, access, accounts.clock),
         PluginSerializer(registry, access, OwnerFinder(accounts.users)),
@@ -79,9 +82,26 @@ class PluginSite:
         return answer["error"]["message"]
 
 
+@dataclass
+class OtherNode:
+    """Another node, which has committed plugins that this one hears of when it asks."""
+
+    plugins: Sequence[Plugin] = ()
+    plugged: Plugged | None = None
+
+    def is_fresh(self) -> bool:
+        return True
+
+    async def renew(self) -> None:
+        if self.plugged is not None:
+            for plugin in self.plugins:
+                await self.plugged.store.put(plugin)
+            await self.plugged.registry.refresh()
+
+
 @asynccontextmanager
 async def serving_plugins(
-    *plugins: Plugin, servers: Sequence[ToolServer] = (), **options: Any
+    *plugins: Plugin, servers: Sequence[ToolServer] = (), node: OtherNode | None = None, **options: Any
 ) -> AsyncIterator[PluginSite]:
     accounts = Accounts()
 
@@ -89,7 +109,11 @@ async def serving_plugins(
         return servers
 
     async with make_registry(*plugins, **options) as plugged:
-        services = make_services(plugged.registry, plugged.store, plugged.user_valves, accounts)
+        node = node or OtherNode()
+        node.plugged = plugged
+        services = make_services(
+            plugged.registry, plugged.store, plugged.user_valves, accounts, freshness=node
+        )
         rows = [*FunctionRoutes(services).routes(), *ToolRoutes(services, list_servers).routes()]
         async with serving_accounts(accounts, rows) as site:
             yield PluginSite(site, plugged, rows, await accounts.add_user("other"))

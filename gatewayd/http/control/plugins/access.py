@@ -59,6 +59,7 @@ class PluginAccessRoutes:
     ) -> web.Response:
         family, actor = family_of(request), self._viewers.operator(request[PEER])
         dry_run = is_set(request, "dry_run")
+        await self._plugins.catch_up()
         plugin = self._plugins.get(actor, family, id_of(request))
         if family is PluginFamily.FUNCTION:
             raise invalid("cannot share a function: users reach it through models, which have access lists")

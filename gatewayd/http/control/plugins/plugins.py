@@ -69,6 +69,7 @@ class PluginRoutes:
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `PluginList`; `?kind=` is pipe, filter, action or tool."""
+        await self._plugins.catch_up()
         found = self._plugins.list(self._operator(request), family_of(request))
         kind = request.query.get("kind")
         if kind is not None:
@@ -77,7 +78,7 @@ class PluginRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `Plugin`, with its source for `?source=true`."""
-        plugin = self._get(request)
+        plugin = await self._get(request)
         return control_reply(await self._views.plugin(plugin, with_source=is_set(request, "source")))
 
     async def install(self, request: web.Request) -> web.StreamResponse:
@@ -106,7 +107,7 @@ class PluginRoutes:
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `PluginChange`, answer `PluginWritten`; its `problem` is the reason when it does not load."""
         wanted = await read_model(request, wire.PluginChange)
-        before = self._get(request)
+        before = await self._get(request)
         after = rehearse_switch(before, wanted.is_active, wanted.is_global)
         outcome = Outcome.UNCHANGED if after == before else Outcome.CHANGED
         if not is_set(request, "dry_run"):
@@ -118,7 +119,7 @@ class PluginRoutes:
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Answer `PluginWritten` with the plugin before its removal; conflict for a plugin from a file."""
-        plugin = self._get(request)
+        plugin = await self._get(request)
         check_is_stored(plugin)
         if not is_set(request, "dry_run"):
             await self._plugins.remove(self._operator(request), plugin.family, plugin.id)
@@ -144,7 +145,8 @@ class PluginRoutes:
             audit(request, f"{plugin.family.value} {action}", plugin.id)
         return control_reply(await self._views.written(plugin, outcome, dry_run=dry_run))
 
-    def _get(self, request: web.Request) -> Plugin:
+    async def _get(self, request: web.Request) -> Plugin:
+        await self._plugins.catch_up()
         return self._plugins.get(self._operator(request), family_of(request), id_of(request))
 
     def _operator(self, request: web.Request) -> Actor:

@@ -42,7 +42,7 @@ class PluginValveRoutes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `ValveList`, also of a plugin that does not load; `?reveal=true` shows secrets."""
-        actor, plugin = self._find(request)
+        actor, plugin = await self._find(request)
         stored = self._plugins.valves(actor, plugin.family, plugin.id)
         schema, problem = await self._schema(actor, plugin)
         shown = render_valves(list_valves(schema, stored), reveal=is_set(request, "reveal"))
@@ -51,7 +51,7 @@ class PluginValveRoutes:
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Take `ValveChange`, answer `ValvesWritten`; all valves are changed or none."""
         wanted = await read_model(request, wire.ValveChange)
-        actor, plugin = self._find(request)
+        actor, plugin = await self._find(request)
         schema, _ = await self._schema(actor, plugin)
         check_names(schema, [*wanted.values, *wanted.texts])
         check_names(schema, [name for name in wanted.unset if name not in plugin.valves])
@@ -79,6 +79,7 @@ class PluginValveRoutes:
                 raise
             return None, error.message
 
-    def _find(self, request: web.Request) -> tuple[Actor, Plugin]:
+    async def _find(self, request: web.Request) -> tuple[Actor, Plugin]:
+        await self._plugins.catch_up()
         actor = self._viewers.operator(request[PEER])
         return actor, self._plugins.get(actor, family_of(request), id_of(request))

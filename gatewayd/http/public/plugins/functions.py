@@ -74,12 +74,14 @@ class FunctionRoutes:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` without sources, by id; empty when plugins are off."""
         by = actor(request)
+        await self._plugins.catch_up()
         return json_reply(await self._shapes.listed(by, self._plugins.list(by, PluginFamily.FUNCTION)))
 
     @answers(listed(plugins.owned_function))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
         """Answer `[function]` without sources, each with its owner as `user`."""
         by = actor(request)
+        await self._plugins.catch_up()
         found = self._plugins.list(by, PluginFamily.FUNCTION)
         return json_reply(await self._shapes.listed(by, found, has_owner=True))
 
@@ -94,6 +96,7 @@ class FunctionRoutes:
             actor(request),
             query_parameters.parse_flag(request.query, "include_valves", default=False),
         )
+        await self._plugins.catch_up()
         shown = []
         for plugin in self._plugins.list(by, PluginFamily.FUNCTION):
             if plugin.origin is PluginOrigin.DATABASE:
@@ -129,6 +132,7 @@ class FunctionRoutes:
     @answers(plugins.function)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the function with its source."""
+        await self._plugins.catch_up()
         found = self._plugins.get(actor(request), PluginFamily.FUNCTION, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 

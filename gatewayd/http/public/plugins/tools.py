@@ -72,14 +72,14 @@ class ToolRoutes:
         A server has the id `server:<id>`, or `server:mcp:<id>`.
         """
         by = actor(request)
-        shown = await self._shapes.listed(by, self._usable(by))
+        shown = await self._shapes.listed(by, await self._usable(by))
         return json_reply([*shown, *(render_server(one) for one in await self._list_servers(by))])
 
     @answers(listed(plugins.owned_tool))
     async def list_owned(self, request: web.Request) -> web.StreamResponse:
         """Answer `[tool]` without sources, each with its owner as `user`."""
         by = actor(request)
-        return json_reply(await self._shapes.listed(by, self._usable(by), has_owner=True))
+        return json_reply(await self._shapes.listed(by, await self._usable(by), has_owner=True))
 
     @answers(listed(plugins.tool))
     async def export(self, request: web.Request) -> web.StreamResponse:
@@ -89,7 +89,7 @@ class ToolRoutes:
         """
         by = actor(request)
         require(by, "workspace", "tools_export")
-        found = [one for one in self._usable(by) if one.origin is PluginOrigin.DATABASE]
+        found = [one for one in await self._usable(by) if one.origin is PluginOrigin.DATABASE]
         return json_reply([self._shapes.shown(by, plugin) for plugin in found])
 
     @answers(plugins.tool)
@@ -107,6 +107,7 @@ class ToolRoutes:
     @answers(plugins.tool)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer the tool with its source; 404 for a tool that the caller may not use."""
+        await self._plugins.catch_up()
         found = self._plugins.get(actor(request), PluginFamily.TOOL, plugin_id(request))
         return json_reply(self._shapes.shown(actor(request), found))
 
@@ -140,7 +141,8 @@ class ToolRoutes:
         note_change(request, plugin_id(request))
         return json_reply(data=True)
 
-    def _usable(self, by: Actor) -> Sequence[Plugin]:
+    async def _usable(self, by: Actor) -> Sequence[Plugin]:
         """Return the tools that an actor may use, including switched-off ones that the actor may change."""
+        await self._plugins.catch_up()
         found = self._plugins.list(by, PluginFamily.TOOL)
         return [one for one in found if one.is_active or self._plugins.access.may_write(by, one)]

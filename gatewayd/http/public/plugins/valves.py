@@ -41,6 +41,7 @@ class ValveRoutes:
     @answers(OBJECT)
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Answer `{name: value}` with the stored values, without defaults."""
+        await self._plugins.catch_up()
         return json_reply(self._plugins.valves(actor(request), self._family, plugin_id(request)))
 
     @answers(OBJECT_OR_NULL)
@@ -49,6 +50,7 @@ class ValveRoutes:
 
         400 with the message of the plugin when it does not load.
         """
+        await self._plugins.catch_up()
         with refuse_plugin_errors():
             schema = await self._plugins.valves_schema(actor(request), self._family, plugin_id(request))
         return json_reply(schema)
@@ -69,12 +71,14 @@ class ValveRoutes:
     @answers(OBJECT)
     async def show_own(self, request: web.Request) -> web.StreamResponse:
         """Answer `{name: value}` with the stored values of the caller."""
+        await self._plugins.catch_up()
         values = await self._user_valves.find(actor(request), self._family, plugin_id(request))
         return json_reply(values or {})
 
     @answers(OBJECT_OR_NULL)
     async def describe_own(self, request: web.Request) -> web.StreamResponse:
         """Answer the JSON schema of the class `UserValves`; null without the class."""
+        await self._plugins.catch_up()
         with refuse_plugin_errors():
             schema = await self._user_valves.schema(actor(request), self._family, plugin_id(request))
         return json_reply(schema)

@@ -8,7 +8,7 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Grant
 from gatewayd.plugins.records import PluginFamily
 from tests.fakes.plugins.memory import plugin_of, scope_of
-from tests.fakes.plugins.site import FUNCTIONS, TOOLS, serving_plugins
+from tests.fakes.plugins.site import FUNCTIONS, TOOLS, OtherNode, serving_plugins
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -53,6 +53,16 @@ async def test_valves_are_shown_described_and_set(prefix: str, content: str) -> 
         assert await site.ok("POST", f"{path}/update", body={"color": "red"}) == {"limit": 3, "color": "red"}
         assert await site.ok("GET", path) == {"limit": 3, "color": "red"}
         assert await site.ok("POST", f"{path}/update", body={"limit": None}) == {"color": "red"}
+
+
+@each_family
+async def test_what_another_node_has_made_is_shown_at_once(prefix: str, content: str) -> None:
+    made = plugin_of("p", content)
+    for path in ("", "/", "/list", "/export", "/id/p", "/id/p/valves", "/id/p/valves/spec"):
+        async with serving_plugins(node=OtherNode([made])) as site:
+            shown = await site.ok("GET", f"{prefix}{path}" if path else f"{prefix}/id/p/valves/user/spec")
+            ids = {one["id"] for one in shown} if isinstance(shown, list) else {"p"}
+            assert ids == {"p"}, path
 
 
 async def test_what_is_set_is_in_effect_at_once() -> None:
