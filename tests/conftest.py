@@ -27,6 +27,12 @@ def missing(component: str, reason: str) -> None:
     pytest.skip(sentence)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options of tests/cluster."""
+    parser.addoption("--rounds", type=int, default=1, help="Number of rounds of faults of tests/cluster.")
+    parser.addoption("--first-round", type=int, default=0, help="Number of the first round, its seed.")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Let the collector not look at the tests again and again while they are found: they stay to the end."""

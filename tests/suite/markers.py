@@ -21,6 +21,7 @@ PROCESSES = (
     "bench/",
     "blackbox/",
     "clients/",
+    "cluster/",
     "corpus/",
     "faults/",
     "gatewayctl/commands/",

@@ -31,7 +31,8 @@ defaults
     balance roundrobin
     retries 0
     option abortonclose
-    option httpchk GET /readyz
+    option httpchk
+    http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host 127.0.0.1
     timeout connect 5s
     timeout client 10m
     timeout server 10m

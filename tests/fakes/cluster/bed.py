@@ -115,6 +115,7 @@ def files_of(folder: Path) -> Iterator[Mapping[str, str]]:
 def running_bed(folder: Path) -> Iterator[Bed]:
     """Run everything until the end of the block."""
     with ExitStack() as stack:
+        (folder / "postgres").mkdir()
         postgres = stack.enter_context(real_postgres(folder / "postgres"))
         redis = stack.enter_context(redis_server())
         bucket = stack.enter_context(files_of(folder / "bucket"))
@@ -151,5 +152,6 @@ def running_bed(folder: Path) -> Iterator[Bed]:
         assert first is not None
         front = Daemon(first.process, f"http://127.0.0.1:{port}", first.socket, folder)
         house = House(front, provider, folder)
+        wait_ready(front)
         house.sign_up()
         yield Bed(nodes, postgres, url, redis, provider, house)
