@@ -11,9 +11,10 @@ from gatewayd.http.public.completions import chat, messages
 from gatewayd.http.public.completions.streams import StreamRoutes
 from gatewayd.http.public.responses import background as responses
 from gatewayd.http.public.responses.frames import ForwardedFrames
+from gatewayd.http.responses.frames import StreamOpening
 from gatewayd.http.responses.repeatable import RepeatableAnswers
 from gatewayd.http.responses.resumable import ResumableAnswers
-from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, StreamOpening
+from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames
 from gatewayd.nodes.messages import NodeMessages
 from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.resumption.interfaces import StreamLimiter

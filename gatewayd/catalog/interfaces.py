@@ -128,6 +128,52 @@ class ChunkStream(Protocol):
         ...
 
 
+class FollowedChunks(Protocol):
+    """Chunks of an answer that are taken when they arrive."""
+
+    def follow(self, arrived: Callable[[], None]) -> bool:
+        """Call `arrived` from now on when `take` may return something; return False if that is not possible.
+
+        `take` then replaces the iteration.
+        """
+        ...
+
+    def take(self) -> CompletionChunk | None:
+        """Return the next chunk, None before it has come; a failure raises GatewayError, the end
+        StopAsyncIteration."""
+        ...
+
+    def hold(self) -> None:
+        """Stop the clock of silence: nothing is taken for now."""
+        ...
+
+    def close(self) -> None:
+        """Release the source at once; may be called again."""
+        ...
+
+
+class BegunChunks(FollowedChunks, ChunkStream, Protocol):
+    """The answer to a request that was sent at once; until `follow` is called, it can be handed back."""
+
+    @property
+    def sent(self) -> tuple[str, Mapping[str, str], bytes]:
+        """URL, headers and body of the request."""
+        ...
+
+    @property
+    def response(self) -> "ClosableResponse":
+        """The response to the request."""
+        ...
+
+    def is_forwardable(self) -> bool:
+        """Return whether the answer is one of chunks, as far as it has arrived."""
+        ...
+
+    def hand_back(self) -> None:
+        """Give the response with all its bytes to another reader."""
+        ...
+
+
 class ModelSource(Protocol):
     """A provider, a runtime, the built-in model or function models.
 
@@ -203,6 +249,15 @@ class ImmediateSource(Protocol):
         """Send the request of `ModelSource.complete`; None if that needs a wait, and nothing was sent.
 
         `arrived` is called once, when the answer can be taken.
+        """
+        ...
+
+    def stream_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunChunks | None:
+        """Send the request of `ModelSource.stream`; None if that needs a wait, and nothing was sent.
+
+        `arrived` is called whenever a part of the answer has come, and once when nothing more comes.
         """
         ...
 

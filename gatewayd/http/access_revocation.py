@@ -57,10 +57,7 @@ class AccessRevocation:
         except asyncio.CancelledError:
             if task not in self._revoked or task.cancelling() > 1:
                 raise
-            raise GatewayError(
-                ErrorKind.UNAUTHENTICATED,
-                "cannot go on: the session was ended, or the account was deactivated or removed",
-            ) from None
+            raise access_ended() from None
         finally:
             self.leave(user_id, task)
             if task in self._revoked:
@@ -103,6 +100,14 @@ class AccessRevocation:
             elif one not in self._revoked:
                 self._revoked.add(one)
                 one.cancel()
+
+
+def access_ended() -> GatewayError:
+    """Return the failure of a request whose account or session has lost its access."""
+    return GatewayError(
+        ErrorKind.UNAUTHENTICATED,
+        "cannot go on: the session was ended, or the account was deactivated or removed",
+    )
 
 
 def _is_ended(change: AccountChange, session_id: str | None) -> bool:

@@ -242,6 +242,17 @@ async def guard(
             return unsent
         log_internal(request, error, "request failed", route=route)
         failure = GatewayError(ErrorKind.INTERNAL, f"cannot serve the request: see the log for {request_id}")
+    reply = refuse(request, failure, dialect, route)
+    if allowed is not None and not reply.prepared:
+        reply.headers["Allow"] = allowed
+    return reply
+
+
+def refuse(
+    request: web.Request, failure: GatewayError, dialect: RouteDialect, route: str
+) -> web.StreamResponse:
+    """Return the reply of a failure, with its log line; a stream that has begun is cut."""
+    request_id = request[REQUEST_ID]
     # The traceback refers to the request and its body, which only the garbage collector would free.
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     request[FAILURE] = failure
@@ -256,10 +267,7 @@ async def guard(
     if begun is not None and not (isinstance(begun, ChunkedReply) and not begun.is_sent):
         abort_connection(request)
         return begun
-    reply = render(failure, dialect)
-    if allowed is not None:
-        reply.headers["Allow"] = allowed
-    return reply
+    return render(failure, dialect)
 
 
 def _level_of(status: int) -> int:

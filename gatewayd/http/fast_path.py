@@ -12,13 +12,30 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
+from gatewayd.http.access_revocation import access_ended
 from gatewayd.http.connections.fast_path import FastConnection
-from gatewayd.http.context import REQUEST_ID
-from gatewayd.http.middleware import STANDARD_LINES, PublicEdge
-from gatewayd.http.observation import CLIENT_CLOSED_STATUS, Observed, ObservedRow, RequestObservation
+from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
+from gatewayd.http.errors import refuse
+from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, standard_headers
+from gatewayd.http.observation import (
+    CLIENT_CLOSED_STATUS,
+    Observed,
+    ObservedRow,
+    RequestObservation,
+    SentReply,
+)
 from gatewayd.http.responses.fast_response import FastReply
-from gatewayd.http.routes import ANTHROPIC_VERSION, BegunAnswer, Handler, Route, RouteAccess
+from gatewayd.http.routes import (
+    ANTHROPIC_VERSION,
+    BegunAnswer,
+    BegunStream,
+    Handler,
+    Route,
+    RouteAccess,
+    StreamEnd,
+)
 from gatewayd.measurement.request_notes import CURRENT_NOTES
+from gatewayd.pipeline.begun_stream import Pending
 
 DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTHROPIC_VERSION)
 """Headers of requests that the handlers answer."""
@@ -65,7 +82,7 @@ class FastRows:
         """Begin a request; None, with nothing sent, if the handler must answer it."""
         route, row = self._rows[request.method, request.raw_path]
         observed = self._observation.begin(request, row)
-        exchange = Exchange(connection, request, observed, self)
+        exchange = Exchange(connection, request, observed, self, route)
         token = None if observed.notes is None else CURRENT_NOTES.set(observed.notes)
         try:
             actor = self._edge.admit(route, request)
@@ -83,11 +100,13 @@ class FastRows:
         if actor is None or exchange.answer is None:
             self._observation.withdraw()
             return None
+        if exchange.answer.is_stream:
+            request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
         exchange.actor = actor
         self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
         return exchange
 
-    def end(self, exchange: "Exchange", reply: FastReply | None, status: int) -> None:
+    def end(self, exchange: "Exchange", reply: SentReply | None, status: int) -> None:
         """Note the end of a request; without a reply it was not answered."""
         self.forget(exchange)
         if reply is not None:
@@ -108,13 +127,20 @@ class FastRows:
 class Exchange:
     """A request on the fast path, from its beginning to its answer."""
 
-    __slots__ = ("_connection", "_rows", "actor", "answer", "observed", "request")
+    __slots__ = ("_connection", "_route", "_rows", "_stream", "actor", "answer", "observed", "request")
 
     def __init__(
-        self, connection: FastConnection, request: web.Request, observed: Observed, rows: FastRows
+        self,
+        connection: FastConnection,
+        request: web.Request,
+        observed: Observed,
+        rows: FastRows,
+        route: Route,
     ) -> None:
         self._connection = connection
+        self._route = route
         self._rows = rows
+        self._stream: BegunStream | None = None
         self.request = request
         self.observed = observed
         self.actor: Actor | None = None
@@ -123,11 +149,11 @@ class Exchange:
     def arrived(self) -> None:
         """Send the answer that has arrived, or let the handler of the row read it."""
         answer = self.answer
-        if answer is None:
+        if answer is None or self._stream is not None:
             return
         notes = self.observed.notes
         token = None if notes is None else CURRENT_NOTES.set(notes)
-        reply: FastReply | None = None
+        reply: FastReply | BegunStream | Pending | None = None
         try:
             reply = answer.take()
         finally:
@@ -136,8 +162,11 @@ class Exchange:
             if reply is None:
                 # After an error too: the handler meets it again, and answers.
                 self._hand_over(answer)
-        if reply is not None:
+        if isinstance(reply, FastReply):
             self._send(reply)
+        elif reply is not None and not isinstance(reply, Pending):
+            self._stream = reply
+            reply.begin(self._streamed)
 
     def _send(self, reply: FastReply) -> None:
         self.answer = None
@@ -159,6 +188,21 @@ class Exchange:
                 self._connection.force_close()
         self._connection.answered()
 
+    def _streamed(self, end: StreamEnd) -> None:
+        """Note the end of the stream, which is released."""
+        stream, self.answer = self._stream, None
+        if stream is None:
+            raise RuntimeError("a stream ends after its beginning")
+        match end:
+            case StreamEnd.SENT:
+                self._rows.end(self, stream.reply, stream.reply.status)
+            case StreamEnd.LEFT:
+                self._rows.end(self, None, CLIENT_CLOSED_STATUS)
+            case StreamEnd.FAILED:
+                self._rows.end(self, None, FAILED_STATUS)
+                self._connection.force_close()
+        self._connection.answered(is_last=not stream.reply.keep_alive)
+
     def leave(self) -> None:
         """End the request: its client has left, or the server stops."""
         answer, self.answer = self.answer, None
@@ -167,10 +211,18 @@ class Exchange:
             self._rows.end(self, None, CLIENT_CLOSED_STATUS)
 
     def revoke(self) -> None:
-        """End the request, whose account or session has lost its access: the handler refuses it."""
+        """End the request, whose account or session has lost its access.
+
+        The handler refuses it, unless a stream has begun, which is cut.
+        """
         answer, self.answer = self.answer, None
-        if answer is not None:
-            answer.cancel()
+        if answer is None:
+            return
+        answer.cancel()
+        if self._stream is not None:
+            refused = refuse(self.request, access_ended(), self._route.dialect, self._route.path)
+            self._rows.end(self, refused, refused.status)
+        else:
             self._rows.withdraw(self)
             self._connection.hand_over(None)
 

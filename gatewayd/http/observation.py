@@ -175,9 +175,7 @@ class RequestObservation:
                 watching = (*watching, watcher)
         return Observed(row, watching, begin(request, watching) if watching else None)
 
-    def end(
-        self, observed: "Observed", request: web.Request, reply: SentReply | None, status: int
-    ) -> None:
+    def end(self, observed: "Observed", request: web.Request, reply: SentReply | None, status: int) -> None:
         """Note the end of a request."""
         self._tallies.in_flight -= 1
         seconds = observed.age

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Final, Protocol
 
 from aiohttp import web
@@ -13,6 +13,7 @@ from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.schemas import Reply, declared_query, declared_reply
 from gatewayd.metering.begun_call import BegunCall
+from gatewayd.pipeline.begun_stream import Pending
 
 JSON_BODY: Final = ("application/json",)
 FORM_BODY: Final = ("multipart/form-data",)
@@ -56,10 +57,39 @@ class RouteDialect(StrEnum):
     CONTROL = "control"
 
 
+class StreamEnd(Enum):
+    """How the forwarding of a stream ended."""
+
+    # The client has the whole stream, or one that ends with an error frame.
+    SENT = "sent"
+    # The client has left.
+    LEFT = "left"
+    # A defect of the gateway.
+    FAILED = "failed"
+
+
+class BegunStream(Protocol):
+    """A stream whose first chunk has arrived."""
+
+    @property
+    def reply(self) -> web.StreamResponse:
+        """The reply."""
+        ...
+
+    def begin(self, ended: Callable[[StreamEnd], None]) -> None:
+        """Send the stream as it comes; `ended` is called at its end, unless the answer is cancelled."""
+        ...
+
+
 class BegunAnswer(Protocol):
     """A request that was sent to a provider without a wait."""
 
-    def take(self) -> FastReply | None:
+    @property
+    def is_stream(self) -> bool:
+        """Whether the reply is a stream."""
+        ...
+
+    def take(self) -> FastReply | BegunStream | Pending | None:
         """Return the reply once the answer has arrived; None if the handler of the row has to give it."""
         ...
 
@@ -76,7 +106,8 @@ FastHandler = Callable[[web.Request, bytes, Actor, Callable[[], None]], BegunAns
 """Begins a request with its body, for its actor, and returns at once.
 
 It returns None, and has sent nothing, for a request that needs a wait. It raises the refusals of the handler.
-The last argument is called once, when the answer can be taken.
+The last argument is called when the answer can be taken; until that of a stream has begun, it may be called
+again.
 """
 
 

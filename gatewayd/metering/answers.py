@@ -1,7 +1,7 @@
 """Answers whose reading is metered: chunks of chats, and replies that are passed on as bytes."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, Self
 
 import orjson
@@ -24,6 +24,26 @@ class ReadableChunks(Protocol):
 
     async def aclose(self) -> None:
         """Release the source."""
+        ...
+
+
+class TakenChunks(ReadableChunks, Protocol):
+    """Chunks that may be taken when they arrive, a `catalog.interfaces.FollowedChunks`."""
+
+    def follow(self, arrived: Callable[[], None]) -> bool:
+        """Call `arrived` from now on when `take` may return something; return False if it cannot."""
+        ...
+
+    def take(self) -> CompletionChunk | None:
+        """Return the next chunk, None before it has come."""
+        ...
+
+    def hold(self) -> None:
+        """Stop the clock of silence."""
+        ...
+
+    def close(self) -> None:
+        """Release the source at once."""
         ...
 
 
@@ -80,30 +100,72 @@ class MeteredChunks:
 
     async def __anext__(self) -> CompletionChunk:
         """Return the next chunk; the errors are those of the source."""
-        call = self._call
         try:
-            chunk = await self._chunks.__anext__()
-            while self._usage.look(chunk, call) and self._hides_usage:
-                shown = without_usage_event(chunk)
-                if shown is not None:
-                    chunk = shown
-                    break
-                chunk = await self._chunks.__anext__()
+            shown = self._shown(await self._chunks.__anext__())
+            while shown is None:
+                shown = self._shown(await self._chunks.__anext__())
         except (StopAsyncIteration, GatewayError, asyncio.CancelledError) as end:
             self._end(outcome_of(end))
             raise
-        if not call.first_at:
-            self._meter.first(call)
-        return chunk
+        return shown
 
     async def aclose(self) -> None:
         """Release the source; a call whose answer has not ended is cancelled."""
         self._end(CallOutcome.CANCELLED)
         await self._chunks.aclose()
 
+    def _shown(self, chunk: CompletionChunk) -> CompletionChunk | None:
+        """Count a chunk and return what of it the caller gets, None for nothing."""
+        call = self._call
+        if self._usage.look(chunk, call) and self._hides_usage:
+            shown = without_usage_event(chunk)
+            if shown is None:
+                return None
+            chunk = shown
+        if not call.first_at:
+            self._meter.first(call)
+        return chunk
+
     def _end(self, outcome: CallOutcome) -> None:
         if self._call.first_at:
             self._meter.finish(self._call, outcome, self._usage.tokens())
+
+
+class MeteredArrivals(MeteredChunks):
+    """Metered chunks that are taken when they arrive, a `catalog.interfaces.FollowedChunks`."""
+
+    __slots__ = ("_arrivals",)
+
+    def __init__(
+        self, chunks: TakenChunks, call: MeteredCall, meter: CallMeter, *, hides_usage: bool = False
+    ) -> None:
+        super().__init__(chunks, call, meter, hides_usage=hides_usage)
+        self._arrivals = chunks
+
+    def follow(self, arrived: Callable[[], None]) -> bool:
+        """Call `arrived` from now on when `take` may return something; return False if it cannot."""
+        return self._arrivals.follow(arrived)
+
+    def take(self) -> CompletionChunk | None:
+        """Return the next chunk, None before it has come; the errors are those of the source."""
+        take = self._arrivals.take
+        try:
+            chunk = take()
+            while chunk is not None and (chunk := self._shown(chunk)) is None:
+                chunk = take()
+        except (StopAsyncIteration, GatewayError) as end:
+            self._end(outcome_of(end))
+            raise
+        return chunk
+
+    def hold(self) -> None:
+        """Stop the clock of silence: nothing is taken for now."""
+        self._arrivals.hold()
+
+    def close(self) -> None:
+        """Release the source; a call whose answer has not ended is cancelled."""
+        self._end(CallOutcome.CANCELLED)
+        self._arrivals.close()
 
 
 class MeteredReply:

@@ -9,21 +9,22 @@ from typing import cast
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import foresee, note_attempt
-from gatewayd.catalog.interfaces import BegunCompletion, CallContext, ClosableResponse, ImmediateSource
+from gatewayd.catalog.interfaces import BegunCompletion, CallContext, ImmediateSource
+from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.errors import GatewayError
 from gatewayd.metering.answers import finish_whole
 from gatewayd.metering.begun_call import BegunCall
 from gatewayd.metering.meter import CallMeter
-from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.metering.records import MeteredCall
+from gatewayd.pipeline.begun_stream import Asked, BegunChatStream, end_call
 from gatewayd.pipeline.documents.placeholders import fill_system_messages, names_time
 from gatewayd.pipeline.documents.presets import is_altering
 from gatewayd.pipeline.endpoints import context_of
 from gatewayd.pipeline.interfaces import ChatFilters
-from gatewayd.pipeline.pipeline import PIPE, unstreamed
+from gatewayd.pipeline.pipeline import PIPE, ask_for_usage, forget_option, told_warnings, unstreamed
 from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper, reasoning_origin
 from gatewayd.pipeline.records import ChatRequest
-
 
 FastAnswer = tuple[bytes, Sequence[str], Mapping[str, str]]
 """The bytes of a whole answer, its warnings, and the headers of the provider that the caller gets."""
@@ -37,12 +38,15 @@ class FastChats:
         self._filters = filters
         self._reasoning = reasoning
 
-    def begin(self, request: ChatRequest, actor: Actor, arrived: Callable[[], None]) -> "BegunChat | None":
+    def begin(
+        self, request: ChatRequest, actor: Actor, arrived: Callable[[], None]
+    ) -> "BegunChat | BegunChatStream | None":
         """Send a request and return at once; None, with nothing sent, if `Pipeline.run` must answer it.
 
-        `arrived` is called once, when the answer can be taken. Raises the refusals of the pipeline.
+        `arrived` is called once, when the answer can be taken, and for a stream whenever a part of it has
+        come. Raises the refusals of the pipeline.
         """
-        if request.stream or request.options or request.files:
+        if request.options or request.files:
             return None
         found = self._catalog.find_candidates(request.model, actor)
         if len(found) != 1:
@@ -60,19 +64,60 @@ class FastChats:
             # The general way would fill in another time, and so send another request.
             return None
         meter = self._catalog.meter
-        call = meter.prepare(actor, model.id, request.endpoint, request.body, request_id=request.request_id)
+        call = meter.prepare(
+            actor,
+            model.id,
+            request.endpoint,
+            request.body,
+            request_id=request.request_id,
+            is_stream=request.stream,
+        )
         foresee(call, model, source.name)
         if not meter.is_free(call):
             return None
         context = context_of(actor, request.request_id)
         context.call = call
+        immediate, asked = cast(ImmediateSource, source), (request, context, reasoning_origin(model))
+        begun = (self._stream if request.stream else self._whole)(immediate, model, call, asked, arrived)
+        if begun is not None:
+            note_attempt(call, model, source.name)
+            meter.start(call)
+        return begun
+
+    def _whole(
+        self,
+        source: ImmediateSource,
+        model: Model,
+        call: MeteredCall,
+        asked: Asked,
+        arrived: Callable[[], None],
+    ) -> "BegunChat | None":
+        request, context, origin = asked
         body = unstreamed({**request.body, "model": model.upstream_id})
-        begun = cast(ImmediateSource, source).complete_at_once(body, model, context, arrived)
+        begun = source.complete_at_once(body, model, context, arrived)
         if begun is None:
             return None
-        note_attempt(call, model, source.name)
-        meter.start(call)
-        return BegunChat(begun, call, meter, (request, context), (self._reasoning, reasoning_origin(model)))
+        return BegunChat(begun, call, self._catalog.meter, (request, context), (self._reasoning, origin))
+
+    def _stream(
+        self,
+        source: ImmediateSource,
+        model: Model,
+        call: MeteredCall,
+        asked: Asked,
+        arrived: Callable[[], None],
+    ) -> BegunChatStream | None:
+        request, context, origin = asked
+        context.watch = watch = self._reasoning.watch(context.user_id)
+        watch.begin(origin)
+        body = {**request.body, "model": model.upstream_id}
+        hides_usage = ask_for_usage(body)
+        chunks = source.stream_at_once(body, model, context, arrived)
+        if chunks is None:
+            return None
+        if hides_usage:
+            forget_option(context)
+        return BegunChatStream(chunks, call, self._catalog.meter, asked, hides_usage=hides_usage)
 
 
 class BegunChat:
@@ -112,10 +157,7 @@ class BegunChat:
             watch = keeper.watch(context.user_id)
             watch.begin(origin)
             completion = watch.whole(completion)
-        warnings = self._request.warnings
-        if context.warnings:
-            warnings = [*warnings, *dict.fromkeys(context.warnings)]
-        return completion.raw, warnings, context.reply_headers
+        return completion.raw, told_warnings(self._request, context), context.reply_headers
 
     def hand_over(self) -> BegunCall:
         """Return what `Pipeline.run` needs to go on with the request."""
@@ -126,10 +168,7 @@ class BegunChat:
         self._end(self._call, self._begun.response)
 
     def _end(self, call: MeteredCall | None, response: object | None) -> None:
-        if response is not None:
-            cast(ClosableResponse, response).close()
-        if call is not None:
-            self._meter.finish(call, CallOutcome.CANCELLED)
+        end_call(self._meter, call, response)
 
 
 @lru_cache

@@ -146,9 +146,8 @@ class Pipeline:
             # Conversion warnings do not apply to a request that is sent in its original form.
             answer.warnings = [*new_warnings, *context.warnings] if context.warnings else new_warnings
             return answer
-        answer.sources, answer.warnings = _cited(sources) if sources else sources, request.warnings
-        if context.warnings:
-            answer.warnings = [*request.warnings, *dict.fromkeys(context.warnings)]
+        answer.sources = _cited(sources) if sources else sources
+        answer.warnings = told_warnings(request, context)
         if answer.completion is not None:
             for item in chain.outlets:
                 await item.outlet(answer.completion, actor)
@@ -208,6 +207,26 @@ def unstreamed(body: Body) -> Body:
     if body.get("stream"):
         body["stream"] = False
     return body
+
+
+def ask_for_usage(body: Body) -> bool:
+    """Change a request for a stream so that its usage is told; return False if its caller asks for it."""
+    options = as_mapping(body.get("stream_options"))
+    if options.get("include_usage") is True:
+        return False
+    body["stream_options"] = {**options, "include_usage": True}
+    return True
+
+
+def forget_option(context: CallContext) -> None:
+    """Drop the warning of a source that lacks the option of `ask_for_usage`: the caller has not sent it."""
+    if context.warnings:
+        context.warnings[:] = [one for one in context.warnings if "stream_options" not in one]
+
+
+def told_warnings(request: ChatRequest, context: CallContext) -> list[str]:
+    """Return the warnings of a request and of the sources that were asked."""
+    return [*request.warnings, *dict.fromkeys(context.warnings)] if context.warnings else request.warnings
 
 
 @lru_cache
@@ -345,15 +364,11 @@ class _Call:
     async def stream(self, model: Model, source: ModelSource) -> ChunkStream:
         """Return the chunks of an answer after the stream filters; the first one has arrived."""
         body = await self._body(model, source)
-        options = as_mapping(body.get("stream_options"))
-        if PIPE in model.detail or options.get("include_usage") is True:
-            return await self._started(source.stream(body, model, self._context), self._chain.streams)
-        body["stream_options"] = {**options, "include_usage": True}
+        hides_usage = PIPE not in model.detail and ask_for_usage(body)
         chunks = source.stream(body, model, self._context)
-        started = await self._started(chunks, self._chain.streams, hides_usage=True)
-        if self._context.warnings:
-            # A source without the option left out what the caller has not sent.
-            self._context.warnings[:] = [one for one in self._context.warnings if "stream_options" not in one]
+        started = await self._started(chunks, self._chain.streams, hides_usage=hides_usage)
+        if hides_usage:
+            forget_option(self._context)
         return started
 
     async def complete(self, model: Model, source: ModelSource) -> Completion:

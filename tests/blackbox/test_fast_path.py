@@ -154,6 +154,12 @@ ANSWERED: Final[dict[str, bytes]] = {
     "tools": message(tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}]),
     "unneeded stream options": message(stream=False, stream_options={"include_usage": True}),
     "null stream": message(stream=None),
+    "streamed": message(stream=True),
+    "streamed with usage": message(stream=True, stream_options={"include_usage": True}),
+    "streamed without usage": message(stream=True, stream_options={"include_usage": False}),
+    "streamed with placeholders": message(
+        stream=True, messages=[{"role": "system", "content": "I am {{USER_NAME}}"}]
+    ),
     "many short messages": message(messages=[{"role": "user", "content": "x"}] * 60),
     "60 KB": message("x" * 60_000),
 }
@@ -173,7 +179,6 @@ REFUSED: Final[dict[str, bytes]] = {
     "lone surrogate": rb'{"model":"o.m","messages":[{"role":"user","content":"\ud800"}]}',
     "huge integer": message(seed=10**30),
     "stream of another type": message(stream="yes"),
-    "streamed": message(stream=True),
     "parts": message([{"type": "text", "text": "hi"}]),
     "long history": message(messages=[{"role": "user", "content": "x"}] * 65),
 }

@@ -6,6 +6,7 @@ that this uses.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from aiohttp import StreamReader, web
@@ -143,6 +144,7 @@ class FastConnection(SeatedConnection):
     _counter: StreamWriter | None = None
     """Counts the bytes of the answers on the fast path."""
 
+    _resumed: Callable[[], None] | None = None
     _is_unread = False
 
     def data_received(self, data: bytes) -> None:
@@ -169,9 +171,12 @@ class FastConnection(SeatedConnection):
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
-        """Go on after an answer that the client has read."""
+        """Go on after an answer, or a part of one, that the client has read."""
         super().resume_writing()
-        if self._is_unread:
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None:
+            resumed()
+        if self._is_unread and not self._paused:
             self._is_unread = False
             self._finish()
             self._next()
@@ -202,10 +207,17 @@ class FastConnection(SeatedConnection):
 
     # Called by the fast path -------------------------------------------------------------------------------
 
-    def answered(self) -> None:
-        """End the request on the fast path, whose answer is written."""
+    def when_resumed(self, resumed: Callable[[], None]) -> None:
+        """Call `resumed` once, when the client has read on."""
+        self._resumed = resumed
+
+    def answered(self, *, is_last: bool | None = None) -> None:
+        """End the request on the fast path, whose answer is written.
+
+        `is_last` tells whether the connection ends with it; None stands for what the request asks for.
+        """
         request = self._current_request
-        self._exchange = self._begun = None
+        self._exchange = self._begun = self._resumed = None
         if self._parser is None or request is None:
             # The connection is lost.
             self._current_request = None
@@ -213,7 +225,7 @@ class FastConnection(SeatedConnection):
         self._parser.message_consumed()
         if self._manager is not None:
             self._manager.requests_count += 1
-        if not request.keep_alive:
+        if not request.keep_alive if is_last is None else is_last:
             self._finish()
             self._unpark()
             self.close()
@@ -298,7 +310,7 @@ class FastConnection(SeatedConnection):
     def _leave(self) -> None:
         exchange, self._exchange = self._exchange, None
         self._current_request = None if exchange is not None else self._current_request
-        self._begun = None
+        self._begun = self._resumed = None
         if exchange is not None:
             exchange.leave()
 

@@ -157,6 +157,11 @@ class ChunkedReply(DirectReply):
         self._write(LAST_CHUNK)
         await self._request.writer.drain()
 
+    def end(self, data: bytes) -> None:
+        """Write the last bytes and the end of the stream, as `put` does."""
+        self._is_over = True
+        self._write(b"%x\r\n%b\r\n%b" % (len(data), data, LAST_CHUNK) if data else LAST_CHUNK)
+
     def _write(self, framed: bytes) -> None:
         if not self._is_sent:
             framed = self._begin(self._request, self._all_headers) + framed

@@ -10,42 +10,33 @@ from gatewayd.tasks import TaskRegistry
 HEARTBEAT_SECONDS: Final = 15.0
 
 
-class Heartbeat:
-    """Context manager that calls `beat` after each `seconds` without a `touch`.
+class SilenceTimer:
+    """Calls `silent` after each `seconds` without a `touch`, from `start` to `stop`.
 
-    A stream has one timer, which reads the clock when it is due and is not reset for each write. Only a beat
-    has a task. Errors of a client that has left are ignored.
+    A stream has one timer, which reads the clock when it is due and is not reset for each write.
     """
 
-    def __init__(
-        self, tasks: TaskRegistry, beat: Callable[[], Awaitable[None]], *, seconds: float = HEARTBEAT_SECONDS
-    ) -> None:
-        self._tasks = tasks
-        self._beat = beat
+    def __init__(self, silent: Callable[[], None], *, seconds: float = HEARTBEAT_SECONDS) -> None:
+        self._silent = silent
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._task: str | None = None
         self._touched = 0.0
 
     def touch(self) -> None:
         """Record a write."""
         self._touched = self._loop.time()
 
-    async def __aenter__(self) -> Self:
+    def start(self) -> None:
         """Start the timer."""
         self.touch()
         self._wait(self._seconds)
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop the timer and a running beat."""
+    def stop(self) -> None:
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._task is not None:
-            await self._tasks.stop(self._task)
+            self._timer = None
 
     def _wait(self, seconds: float) -> None:
         self._timer = self._loop.call_later(seconds, self._due)
@@ -55,10 +46,41 @@ class Heartbeat:
         if rest > 0:
             self._wait(rest)
             return
-        if self._task is None:
-            self._task = self._tasks.spawn("heartbeat", self._once())
         self.touch()
         self._wait(self._seconds)
+        self._silent()
+
+
+class Heartbeat(SilenceTimer):
+    """Context manager that calls `beat` after each `seconds` without a `touch`.
+
+    Only a beat has a task. Errors of a client that has left are ignored.
+    """
+
+    def __init__(
+        self, tasks: TaskRegistry, beat: Callable[[], Awaitable[None]], *, seconds: float = HEARTBEAT_SECONDS
+    ) -> None:
+        super().__init__(self._begin, seconds=seconds)
+        self._tasks = tasks
+        self._beat = beat
+        self._task: str | None = None
+
+    async def __aenter__(self) -> Self:
+        """Start the timer."""
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the timer and a running beat."""
+        self.stop()
+        if self._task is not None:
+            await self._tasks.stop(self._task)
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = self._tasks.spawn("heartbeat", self._once())
 
     async def _once(self) -> None:
         try:

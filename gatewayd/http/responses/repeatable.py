@@ -11,13 +11,13 @@ from aiohttp import web
 from gatewayd.http import body
 from gatewayd.http.context import actor
 from gatewayd.http.idempotency import KEY_HEADER, find_key, replayed_headers, request_key
+from gatewayd.http.responses.frames import StreamOpening
 from gatewayd.http.responses.resumable import (
     STREAM_HEADER,
     ResumableAnswers,
     StreamedRequest,
     wants_resumable,
 )
-from gatewayd.http.responses.streams import StreamOpening
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.resumption.records import RequestKey, StoredReply

@@ -18,8 +18,9 @@ from gatewayd.catalog.interfaces import ChunkStream
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 from gatewayd.http.errors import log_broken
 from gatewayd.http.responses import heartbeat
+from gatewayd.http.responses.frames import FrameRenderer, StreamOpening
 from gatewayd.http.responses.sse import open_stream, send_frames
-from gatewayd.http.responses.streams import AnswerStreams, FrameRenderer, StreamOpening
+from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.resumption.live_stream import StreamRecording
 from gatewayd.resumption.reader import LAST_EVENT_ID, FrameReader
 from gatewayd.resumption.records import StreamState

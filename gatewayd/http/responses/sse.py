@@ -22,21 +22,30 @@ async def open_stream(
     The dialects render the frames, so this is a plain chunked reply with the headers that keep proxies from
     buffering. Its head is sent with the first frames.
     """
+    if supports_direct_reply(request):
+        return direct_stream(request, headers, status)
+    reply = web.StreamResponse(status=status, headers=_stream_headers(request, headers))
+    request[STARTED] = reply
+    await reply.prepare(request)
+    return reply
+
+
+def direct_stream(request: web.Request, headers: Mapping[str, str], status: int = 200) -> ChunkedReply:
+    """Begin an event stream as `open_stream` does, for a request that a `DirectReply` can answer."""
+    reply = ChunkedReply(request, status, _stream_headers(request, headers))
+    request[STARTED] = reply
+    return reply
+
+
+def _stream_headers(request: web.Request, headers: Mapping[str, str]) -> dict[str, str]:
     common: dict[str, str] = request[REPLY_HEADERS]
-    all_headers = {
+    return {
         "Content-Type": "text/event-stream; charset=utf-8",
         "Cache-Control": "no-store",
         "X-Accel-Buffering": "no",
         **common,
         **headers,
     }
-    if supports_direct_reply(request):
-        reply: web.StreamResponse = ChunkedReply(request, status, all_headers)
-    else:
-        reply = web.StreamResponse(status=status, headers=all_headers)
-    request[STARTED] = reply
-    await reply.prepare(request)
-    return reply
 
 
 async def relay(

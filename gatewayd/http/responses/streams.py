@@ -1,22 +1,27 @@
 """Streaming of answers: frames as they arrive, keep-alives, and in-band failures."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from aiohttp import web
 
-from gatewayd.catalog.interfaces import ChunkStream
+from gatewayd.catalog.interfaces import ChunkStream, FollowedChunks
 from gatewayd.completions.records import DONE, CompletionChunk
 from gatewayd.dialects import openai
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.connections.fast_path import FastConnection
 from gatewayd.http.errors import log_broken, type_of
 from gatewayd.http.responses import heartbeat
 from gatewayd.http.responses.early_head import EarlyHead
+from gatewayd.http.responses.forwarder import StreamForwarder
+from gatewayd.http.responses.frames import FrameRenderer, StreamOpening
 from gatewayd.http.responses.heartbeat import Heartbeat
 from gatewayd.http.responses.sse import open_stream, send_frames
 from gatewayd.http.routes import RouteDialect
+from gatewayd.metering.begun_call import BEGUN
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.tasks import TaskRegistry
 
@@ -27,43 +32,6 @@ Asked = TypeVar("Asked")
 
 Ending = Callable[[], Awaitable[bytes]]
 """Returns the last frames of a stream."""
-
-
-class StreamOpening(Protocol):
-    """The part of a dialect that a stream needs before its answer; `content_type` is None for events."""
-
-    @property
-    def content_type(self) -> str | None:
-        """The media type."""
-        ...
-
-    def ping(self) -> bytes:
-        """Return a keep-alive frame."""
-        ...
-
-    def fail(self, error: GatewayError) -> bytes:
-        """Return the error frame that ends a broken answer."""
-        ...
-
-
-class FrameRenderer(Protocol):
-    """Renderer of one stream in the dialect of the caller."""
-
-    def feed(self, chunk: CompletionChunk) -> bytes:
-        """Return whole frames for a chunk, b"" for none."""
-        ...
-
-    def ping(self) -> bytes:
-        """Return a keep-alive frame."""
-        ...
-
-    def finish(self) -> bytes:
-        """Return the frames that end a complete answer."""
-        ...
-
-    def fail(self, error: GatewayError) -> bytes:
-        """Return the error frame that ends a broken answer."""
-        ...
 
 
 class OpenAiFrames:
@@ -102,18 +70,47 @@ class AnswerStreams:
         # Each stream stops its own heartbeat.
         self._beats = TaskRegistry()
         self._waiting: set[asyncio.Task[object]] = set()
+        self._begun: set[BegunWait] = set()
+        self._is_stopped = False
         self._stopped: set[asyncio.Task[object]] = set()
 
     @property
     def is_waiting(self) -> bool:
         """Whether any answer has no first chunk yet."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._begun)
 
     def stop(self) -> None:
-        """Fail every answer that has no first chunk yet, with an error to its client."""
+        """Fail every answer that has no first chunk yet, with an error to its client.
+
+        Those that are asked for later fail at once.
+        """
+        self._is_stopped = True
+        for wait in tuple(self._begun):
+            wait.stop()
         for task in self._waiting - self._stopped:
             self._stopped.add(task)
             task.cancel()
+
+    def await_begun(self, late: Callable[[], None]) -> "BegunWait":
+        """Watch the wait of a request of the fast path for its first chunk.
+
+        `late` is called once, when the request needs a task: for an early head, or after `stop`.
+        """
+        return BegunWait(self._begun, self._head_seconds, late)
+
+    def forwarder(
+        self,
+        request: web.Request,
+        headers: Mapping[str, str],
+        chunks: FollowedChunks,
+        frames: FrameRenderer,
+        first: CompletionChunk,
+    ) -> StreamForwarder:
+        """Return the forwarder of an answer to a request of a `FastConnection`."""
+        connection = request.protocol
+        if not isinstance(connection, FastConnection):
+            raise TypeError("the connection does not tell when its client has read on")
+        return StreamForwarder(request, connection, headers, chunks, frames, first, seconds=self._seconds)
 
     async def begin(
         self,
@@ -128,9 +125,11 @@ class AnswerStreams:
         unavailable.
         """
         headers = {} if edge.content_type is None else {"Content-Type": edge.content_type}
-        early = EarlyHead(
-            request, self._beats, edge.ping, headers, seconds=self._head_seconds, pause=self._seconds
-        )
+        seconds = self._head_seconds
+        if seconds is not None and (known := BEGUN.get()) is not None:
+            # The fast path has waited already.
+            seconds = max(0.0, seconds - (time.perf_counter() - known.began))
+        early = EarlyHead(request, self._beats, edge.ping, headers, seconds=seconds, pause=self._seconds)
         try:
             with early:
                 answer = await self._first(asked)
@@ -147,6 +146,10 @@ class AnswerStreams:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a request is served in a task")
+        if self._is_stopped:
+            if isinstance(asked, Coroutine):
+                asked.close()
+            raise _stopped()
         self._waiting.add(task)
         try:
             return await asked
@@ -154,7 +157,7 @@ class AnswerStreams:
             if task not in self._stopped or task.cancelling() > 1:
                 raise
             task.uncancel()
-            raise GatewayError(ErrorKind.UNAVAILABLE, "cannot get an answer: the gateway stops") from None
+            raise _stopped() from None
         finally:
             self._waiting.discard(task)
             self._stopped.discard(task)
@@ -203,6 +206,36 @@ class AnswerStreams:
                     await send_frames(request, reply, await ending())
             await reply.write_eof()
         return reply
+
+
+class BegunWait:
+    """The wait of a request of the fast path for its first chunk, up to `end`."""
+
+    __slots__ = ("_late", "_timer", "_waits")
+
+    def __init__(self, waits: "set[BegunWait]", seconds: float | None, late: Callable[[], None]) -> None:
+        self._waits = waits
+        self._late = late
+        self._timer: asyncio.TimerHandle | None = None
+        if seconds is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.stop)
+        waits.add(self)
+
+    def end(self) -> None:
+        """End the wait; may be called again."""
+        self._waits.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def stop(self) -> None:
+        """End the wait, and let a task go on with it."""
+        self.end()
+        self._late()
+
+
+def _stopped() -> GatewayError:
+    return GatewayError(ErrorKind.UNAVAILABLE, "cannot get an answer: the gateway stops")
 
 
 def openai_frames(answer: ChatAnswer, chat: ChatRequest) -> bytes:

@@ -26,7 +26,14 @@ from gatewayd.upstream.http.response import ProviderResponse
 from gatewayd.upstream.http.uploads import exchange_upload
 from gatewayd.upstream.sources.config import UpstreamTimeouts
 
-__all__ = ["HttpClient", "TransportError", "UpstreamClient", "UpstreamResponse", "open_client"]
+__all__ = [
+    "FollowedResponse",
+    "HttpClient",
+    "TransportError",
+    "UpstreamClient",
+    "UpstreamResponse",
+    "open_client",
+]
 
 MAX_CALLS = 256
 """Maximum number of cached request heads."""
@@ -71,6 +78,33 @@ class UpstreamResponse(Protocol):
         ...
 
 
+class FollowedResponse(UpstreamResponse, Protocol):
+    """A response whose follower is called when bytes arrive."""
+
+    def follow(self, arrived: Callable[[], None], *, keeps: bool = False) -> None:
+        """Call `arrived` whenever bytes have come, and once when nothing more comes; `take` returns them.
+
+        With `keeps`, what is taken is kept for `hand_back`, until `follow` is called again.
+        """
+        ...
+
+    def take(self) -> bytes | None:
+        """Return the bytes since the last read, b"" at the end, None before it; raises TransportError."""
+        ...
+
+    def hold(self) -> None:
+        """Stop the clock of silence: the reader takes nothing for now."""
+        ...
+
+    def hand_back(self) -> None:
+        """Call nobody any more, and give the bytes that were taken to the next reader."""
+        ...
+
+    def drain(self) -> None:
+        """Reuse the connection if the body ends at once, else close it, without a reader."""
+        ...
+
+
 class UpstreamClient(Protocol):
     """Sends requests to one provider; follows no redirects and uses no proxy of the environment."""
 
@@ -87,6 +121,16 @@ class UpstreamClient(Protocol):
 
         `arrived` is called once: when the answer is complete, has more than `limit` bytes, or has failed. The
         answer is read from the response then, which `request` returns for the same request in `BEGUN`.
+        """
+        ...
+
+    def post_followed(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None]
+    ) -> FollowedResponse | None:
+        """POST a body on an idle connection and return the response, which `arrived` follows and which keeps
+        what is taken; None if none is idle.
+
+        `request` returns it for the same request in `BEGUN`.
         """
         ...
 
@@ -164,17 +208,17 @@ class HttpClient:
 
         The headers may be given again, and do not change.
         """
-        last_url, last_headers, call = self._last
-        if call is None or headers is not last_headers or url != last_url:
-            call = self._prepared("POST", url, headers)
-            self._last = (url, headers, call)
-        connection = call.pool.take()
-        if connection is None:
-            return None
         response = ProviderResponse(self._timeouts, self._loop)
         response.call_back(arrived, limit)
-        connection.send(response, call.head, body)
-        return response
+        return response if self._send_at_once(response, url, headers, body) else None
+
+    def post_followed(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None]
+    ) -> ProviderResponse | None:
+        """POST a body on an idle connection and return the followed response; None if none is idle."""
+        response = ProviderResponse(self._timeouts, self._loop)
+        response.follow(arrived, keeps=True)
+        return response if self._send_at_once(response, url, headers, body) else None
 
     async def upload(
         self,
@@ -195,6 +239,19 @@ class HttpClient:
         """Close all connections."""
         for pool in self._pools.values():
             await pool.close()
+
+    def _send_at_once(
+        self, response: ProviderResponse, url: str, headers: Mapping[str, str], body: bytes
+    ) -> bool:
+        last_url, last_headers, call = self._last
+        if call is None or headers is not last_headers or url != last_url:
+            call = self._prepared("POST", url, headers)
+            self._last = (url, headers, call)
+        connection = call.pool.take()
+        if connection is None:
+            return False
+        connection.send(response, call.head, body)
+        return True
 
     def _prepared(self, method: str, url: str, headers: Mapping[str, str]) -> _Call:
         key = (method, url, *headers.items())

@@ -73,10 +73,12 @@ class ProviderResponse:
         "_callback",
         "_end",
         "_error",
+        "_follower",
         "_headers",
         "_is_awaited",
         "_is_over",
         "_is_unwanted",
+        "_kept",
         "_loop",
         "_parts",
         "_raw",
@@ -101,10 +103,12 @@ class ProviderResponse:
         self._allowed = timeouts.first_byte
         self._callback: Callable[[], None] | None = None
         self._error: tuple[ErrorKind, str] | None = None
+        self._follower: Callable[[], None] | None = None
         self._headers: ResponseHeaders | None = None
         self._is_awaited = True
         self._is_over = False
         self._is_unwanted = False
+        self._kept: list[bytes] | None = None
         self._parts: list[bytes] = []
         self._raw: RawHeaders = []
         self._unread = 0
@@ -155,6 +159,46 @@ class ProviderResponse:
         self._callback = arrived
         self._wake_at = limit + 1
 
+    def follow(self, arrived: Callable[[], None], *, keeps: bool = False) -> None:
+        """Call `arrived` whenever bytes have come, and once when nothing more comes; `take` returns them.
+
+        With `keeps`, what is taken is kept for `hand_back`, until `follow` is called again.
+        """
+        self._follower = arrived
+        self._kept = [] if keeps else None
+        self._wake_at = 1
+
+    def take(self) -> bytes | None:
+        """Return the bytes since the last read, b"" at the end, None before it; raises TransportError."""
+        if not self._parts:
+            if not self._is_over:
+                self._arm()
+                return None
+            if self._error is not None:
+                raise TransportError(*self._error)
+        taken = self._take()
+        if self._kept is not None:
+            self._kept.append(taken)
+        return taken
+
+    def hold(self) -> None:
+        """Stop the clock of silence: the reader takes nothing for now."""
+        if self.carrier is not None:
+            self.carrier.arm(self._end)
+
+    def hand_back(self) -> None:
+        """Call nobody any more, and give the bytes that were taken to the next reader."""
+        kept, self._kept, self._follower = self._kept or [], None, None
+        self._parts[:0] = [part for part in kept if part]
+        self._unread += sum(map(len, kept))
+
+    def drain(self) -> None:
+        """Reuse the connection if the body ends at once, else close it, without a reader."""
+        self._follower = self._kept = None
+        if not self._is_over:
+            self._begin_drain()
+            self.hold()
+
     def peek(self) -> bytes | None:
         """Return the whole body, which stays; None if the answer is incomplete or has failed."""
         if not self._is_over or self._error is not None:
@@ -191,16 +235,14 @@ class ProviderResponse:
     async def finish(self) -> None:
         """Reuse the connection if the body ends at once, else close it."""
         if not self._is_over:
-            self._is_unwanted = True
-            self._take()
-            self._end = min(self._end, self._loop.time() + DRAIN_SECONDS)
+            self._begin_drain()
             self._wake_at = sys.maxsize
             await self._more()
         self.close()
 
     def close(self) -> None:
         """Close the connection at once unless the body is complete; may be called again."""
-        self._callback = None
+        self._callback = self._follower = self._kept = None
         self._parts.clear()
         self._unread = 0
         carrier = self.carrier
@@ -254,6 +296,9 @@ class ProviderResponse:
 
     def wake(self) -> None:
         """Wake the reader if enough has arrived, else restart its deadline."""
+        if self._follower is not None:
+            self._tell(self._follower)
+            return
         if self._callback is not None:
             self._call_back(self._callback)
             return
@@ -268,6 +313,17 @@ class ProviderResponse:
             self.carrier.arm(self._end)
         if not waiter.done():
             waiter.set_result(None)
+
+    def _tell(self, follower: Callable[[], None]) -> None:
+        """Tell the follower of bytes at once, and of the end once the connection is released."""
+        if self._is_over or not self.status:
+            self._follower = None
+            self._is_awaited = False
+            self._loop.call_soon(follower)
+        elif self._unread:
+            follower()
+        else:
+            self._arm()
 
     def _call_back(self, callback: Callable[[], None]) -> None:
         """Call back if enough has arrived or nothing more comes, else restart the deadline."""
@@ -301,6 +357,11 @@ class ProviderResponse:
         if self.carrier is not None:
             self.carrier.resume()
         return taken
+
+    def _begin_drain(self) -> None:
+        self._is_unwanted = True
+        self._take()
+        self._end = min(self._end, self._loop.time() + DRAIN_SECONDS)
 
     def _arm(self) -> None:
         if self.carrier is not None:

@@ -9,7 +9,12 @@ import orjson
 
 from gatewayd.completions.deltas import error_message_in
 from gatewayd.completions.refusal_reasons import RefusalReason, classify, names_key
-from gatewayd.upstream.http.client import TransportError, UpstreamClient, UpstreamResponse
+from gatewayd.upstream.http.client import (
+    FollowedResponse,
+    TransportError,
+    UpstreamClient,
+    UpstreamResponse,
+)
 from gatewayd.upstream.sources.failures import told_wait
 
 log = logging.getLogger(__name__)
@@ -160,6 +165,12 @@ class KeyedClient:
     def post_at_once(
         self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None], limit: int
     ) -> UpstreamResponse | None:
+        """Return None: a refusal of a key has another request follow."""
+        return None
+
+    def post_followed(
+        self, url: str, headers: Mapping[str, str], body: bytes, arrived: Callable[[], None]
+    ) -> FollowedResponse | None:
         """Return None: a refusal of a key has another request follow."""
         return None
 

@@ -29,6 +29,7 @@ from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import BegunPost, ProviderClient, listed_objects
 from gatewayd.upstream.sources.rerank import post_rerank
 from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
+from gatewayd.upstream.streams.begun_chunks import BegunChunks
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.sse import ChunkReader, FramingError
 
@@ -123,11 +124,19 @@ class OpenAiSource(PreparingSource):
         """Return the answer in chunks, with the bytes of the provider where possible."""
         if self._is_for_responses(body, model):
             return self._responses.stream(self._plain(body, model, context), model, context)
-        body = self._own(body, model, context)
-        if body.get("stream") is not True:
-            body = {**body, "stream": True}
         path = self._path("/chat/completions", model.upstream_id)
-        return self._exchange.chunks(path, body, ChunkReader(), _whole, context)
+        streamed = _streamed(self._own(body, model, context))
+        return self._exchange.chunks(path, streamed, ChunkReader(), _whole, context)
+
+    def stream_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunChunks | None:
+        """Send the request of `stream` and return at once; None if that needs a wait."""
+        if self._is_for_responses(body, model) or self.prepares(model):
+            return None
+        path = self._path("/chat/completions", model.upstream_id)
+        streamed = _streamed(self._own(body, model, context))
+        return self._exchange.chunks_at_once(path, streamed, ChunkReader(), context, arrived)
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return vectors for a list of inputs, in the order of the inputs."""
@@ -269,6 +278,11 @@ def _unstreamed(body: Body) -> Body:
         return body
     kept = {name: value for name, value in body.items() if name != "stream_options"}
     return {**kept, "stream": False} if kept.get("stream") else kept
+
+
+def _streamed(body: Body) -> Body:
+    """Return a request for a stream."""
+    return body if body.get("stream") is True else {**body, "stream": True}
 
 
 def _whole(answer: dict[str, Any]) -> CompletionChunk:

@@ -1,6 +1,7 @@
 """Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -25,6 +26,7 @@ from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.key_ring import KeyedClient, KeyHeaders
 from gatewayd.upstream.sources.refusals import CONVERTED_FIELDS, MAX_RETRIES, ChangedRequest, RefusalMemory
+from gatewayd.upstream.streams.begun_chunks import BegunChunks
 from gatewayd.upstream.streams.checks import CheckedEvents, CheckedWhole, StreamChecker, UncheckedStream
 from gatewayd.upstream.streams.chunks import AnswerChunks, ChunkFromCompletion, StreamReader, media_type
 from gatewayd.upstream.streams.forwarded import ForwardedReply
@@ -151,6 +153,25 @@ class ProviderClient:
         url, headers = self._base + path, self._named(self._json_headers, context)
         response = self._client.post_at_once(url, headers, content, arrived, MAX_INLINE_ANSWER_BYTES)
         return None if response is None else BegunPost((url, headers, content), response, context)
+
+    def chunks_at_once(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        reader: StreamReader,
+        context: CallContext,
+        arrived: Callable[[], None],
+    ) -> BegunChunks | None:
+        """Send what `chunks` sends and return at once; None if that needs a wait, and nothing was sent."""
+        content = None if self._refusals.has_learnt else _encode_light(body)
+        if content is None:
+            return None
+        sent = (self._base + path, self._named(self._json_headers, context), content)
+        response = self._client.post_followed(*sent, arrived)
+        if response is None:
+            return None
+        reading = (reader, self.failures, context.watch)
+        return BegunChunks(sent, response, arrived, reading, partial(_pass_headers, response, context))
 
     def chunks(
         self,

@@ -10,7 +10,9 @@ from gatewayd.completions.choices import choice_to_delta
 from gatewayd.completions.json_access import as_sequence
 from gatewayd.completions.limits import MAX_STREAM_BYTES, AnswerSizeError
 from gatewayd.completions.records import Body, CompletionChunk
-from gatewayd.upstream.http.client import TransportError, UpstreamResponse
+from gatewayd.errors import GatewayError
+from gatewayd.upstream.http.client import FollowedResponse, TransportError, UpstreamResponse
+from gatewayd.upstream.http.response import ProviderResponse
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.streams.sse import FramingError
 
@@ -20,6 +22,9 @@ SLICE_BYTES = 16 * 1024
 LARGE_SLICE_BYTES = 64 * 1024
 LARGE_SLICE_LINES = 800
 """Maximum number of bytes of a slice with at most LARGE_SLICE_LINES lines, as ordinary events have."""
+
+READING_ERRORS = (TransportError, FramingError, AnswerSizeError)
+"""Errors of a stream that the provider has caused."""
 
 OpenResponse = Callable[[], Awaitable[UpstreamResponse]]
 """Sends the request and returns the successful response; raises TransportError or GatewayError."""
@@ -75,7 +80,7 @@ class AnswerChunks:
 
     def __init__(
         self,
-        begin: OpenResponse,
+        begin: OpenResponse | None,
         reader: StreamReader,
         failures: ProviderFailures,
         whole: tuple[ChunkFromCompletion, ReadCompletion] | None = None,
@@ -87,6 +92,9 @@ class AnswerChunks:
         self._whole = whole
         self._watch = watch
         self._response: UpstreamResponse | None = None
+        self._followed: FollowedResponse | None = None
+        self._arrived: Callable[[], None] | None = None
+        self._is_turn = False
         self._held: CompletionChunk | None = None
         self._rest = b""
         self._size = 0
@@ -113,12 +121,8 @@ class AnswerChunks:
             if self._watch is not None:
                 chunk = self._watch.feed(chunk)
             alive = True
-        except TransportError as error:
-            raise self._failures.from_transport(error) from error
-        except FramingError as error:
-            raise self._failures.broken(str(error)) from error
-        except AnswerSizeError as error:
-            raise self._failures.broken(error.reason) from error
+        except READING_ERRORS as error:
+            raise self._failure(error) from error
         finally:
             if not alive:
                 self._close()
@@ -128,14 +132,93 @@ class AnswerChunks:
         """Close the connection of the provider at once unless the answer is complete."""
         self._close()
 
+    def close(self) -> None:
+        """Close the connection of the provider at once unless the answer is complete."""
+        self._close()
+
+    def follow(self, arrived: Callable[[], None]) -> bool:
+        """Call `arrived` from now on when `take` may return something; return False if that is not possible.
+
+        `take` then replaces the iteration.
+        """
+        if not isinstance(self._response, ProviderResponse) or self._is_whole or self._is_closed:
+            return False
+        self._followed, self._arrived = self._response, arrived
+        self._response.follow(arrived)
+        if self._rest:
+            asyncio.get_running_loop().call_soon(self._turn)
+        return True
+
+    def take(self) -> CompletionChunk | None:
+        """Return the next chunk, None before it has come; raises as the iteration does.
+
+        The bytes of a long read are taken in several turns of the event loop.
+        """
+        alive = False
+        try:
+            chunk = self._next()
+            if chunk is not None and self._watch is not None:
+                chunk = self._watch.feed(chunk)
+            alive = True
+        except READING_ERRORS as error:
+            raise self._failure(error) from error
+        finally:
+            if not alive:
+                self._close()
+        return chunk
+
+    def hold(self) -> None:
+        """Stop the clock of silence: nothing is taken for now."""
+        if self._followed is not None:
+            self._followed.hold()
+
+    def _next(self) -> CompletionChunk | None:
+        reader, response = self._reader, self._followed
+        while response is not None:
+            if reader.error is not None or reader.is_done or self._ended:
+                self._end(response)
+            if not self._rest:
+                taken = response.take()
+                if taken is None:
+                    return None
+                read = self._counted(taken)
+            elif self._is_turn:
+                self._is_turn = False
+                read = self._sliced(self._rest)
+            else:
+                return None
+            if self._rest:
+                asyncio.get_running_loop().call_soon(self._turn)
+            chunk = reader.feed(read) if read else self._last()
+            if chunk is not None:
+                return chunk
+        raise StopAsyncIteration
+
+    def _turn(self) -> None:
+        """Let the next slice be taken."""
+        self._is_turn = True
+        if self._arrived is not None and not self._is_closed:
+            self._arrived()
+
+    def _end(self, response: FollowedResponse) -> NoReturn:
+        """End the answer: raise the error of the stream, or StopAsyncIteration."""
+        if self._is_done():
+            # It is read to its end without its reader.
+            self._response = self._followed = None
+            response.drain()
+        raise StopAsyncIteration
+
     def _close(self) -> None:
         self._ended = self._is_closed = True
         if self._response is not None:
             self._response.close()
 
     async def _read(self, response: UpstreamResponse) -> bytes:
-        """Return the next bytes, or the first slice of them."""
-        read = await response.read_some()
+        """Return the next bytes, or the first slice of them; raises TransportError."""
+        return self._counted(await response.read_some())
+
+    def _counted(self, read: bytes) -> bytes:
+        """Return the bytes of a read, or the first slice of them."""
         self._size += len(read)
         if self._size > MAX_STREAM_BYTES:
             raise FramingError(f"its answer is over {MAX_STREAM_BYTES} bytes")
@@ -152,7 +235,7 @@ class AnswerChunks:
 
     async def _start(self) -> UpstreamResponse:
         """Send the request; a whole answer becomes the only chunk."""
-        if self._is_closed:
+        if self._is_closed or self._begin is None:
             raise StopAsyncIteration
         response = self._response = await self._begin()
         if self._whole is not None and media_type(response) == "application/json":
@@ -168,16 +251,25 @@ class AnswerChunks:
 
     async def _finish(self, response: UpstreamResponse) -> NoReturn:
         """End the iteration: raise the error of the stream, or StopAsyncIteration."""
+        if self._is_done():
+            await response.finish()
+        raise StopAsyncIteration
+
+    def _is_done(self) -> bool:
+        """Return whether the end of the response is still to come; raises the error of the stream."""
         reader = self._reader
         if self._is_closed:
-            raise StopAsyncIteration
+            return False
         if reader.error is not None:
             raise self._reported(reader.error)
-        if reader.is_done:
-            await response.finish()
-        elif not (self._is_whole or reader.is_complete):
+        if not (reader.is_done or self._is_whole or reader.is_complete):
             raise self._failures.broken("its answer ended before it was complete")
-        raise StopAsyncIteration
+        return reader.is_done
+
+    def _failure(self, error: TransportError | FramingError | AnswerSizeError) -> GatewayError:
+        if isinstance(error, TransportError):
+            return self._failures.from_transport(error)
+        return self._failures.broken(error.reason if isinstance(error, AnswerSizeError) else str(error))
 
     def _reported(self, error: object) -> Exception:
         if isinstance(error, ReportedError):

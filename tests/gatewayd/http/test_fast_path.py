@@ -180,13 +180,13 @@ async def test_plain_requests_are_answered_counted_and_noted() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"stream": True},
+        {"stream": True, "messages": [{"role": "user", "content": "x"}] * 65},
         {"messages": [{"role": "user", "content": "x"}] * 65},
         {"chat_id": "local:1"},
         {"model": "unknown"},
         {"messages": []},
     ],
-    ids=["streamed", "long", "own fields", "unknown model", "no messages"],
+    ids=["long and streamed", "long", "own fields", "unknown model", "no messages"],
 )
 async def test_other_requests_are_left_to_the_handler(fields: dict[str, Any]) -> None:
     async with opened() as site:

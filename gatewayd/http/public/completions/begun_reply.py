@@ -18,6 +18,8 @@ from gatewayd.pipeline.records import ChatRequest
 class BegunReply:
     """The `routes.BegunAnswer` of a chat request."""
 
+    is_stream = False
+
     __slots__ = ("_begun", "_dialect")
 
     def __init__(self, begun: BegunChat, dialect: RouteDialect) -> None:

@@ -16,6 +16,7 @@ from gatewayd.http.context import actor
 from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions import deployments
 from gatewayd.http.public.completions.begun_reply import BegunReply, with_request
+from gatewayd.http.public.completions.begun_stream import BegunStreamReply
 from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
@@ -25,6 +26,7 @@ from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
+from gatewayd.pipeline.begun_stream import BegunChatStream
 from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.runs.service import RunService, StartedRun
@@ -97,7 +99,7 @@ class ChatRoutes:
 
     def begin(
         self, request: web.Request, data: bytes, caller: Actor, arrived: Callable[[], None]
-    ) -> "BegunReply | None":
+    ) -> "BegunReply | BegunStreamReply | None":
         """Begin a request as `routes.FastHandler` does."""
         if self._fast is None or len(data) > self._body_limit:
             return None
@@ -107,8 +109,10 @@ class ChatRoutes:
         if value is None:
             return None
         chat = with_request(openai.parse_request(value), request)
-        begun = self._fast.begin(chat, caller, arrived)
-        return None if begun is None else BegunReply(begun, RouteDialect.OPENAI)
+        begun, dialect = self._fast.begin(chat, caller, arrived), RouteDialect.OPENAI
+        if isinstance(begun, BegunChatStream):
+            return BegunStreamReply(request, begun, self._streams, OpenAiFrames(), dialect, arrived)
+        return None if begun is None else BegunReply(begun, dialect)
 
     async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
         """Answer with a stream that can be resumed, or with the reply of an earlier request of the same

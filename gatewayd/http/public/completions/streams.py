@@ -10,8 +10,8 @@ from gatewayd.http.body import json_reply
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.reply_schemas import dialects
+from gatewayd.http.responses.frames import StreamOpening
 from gatewayd.http.responses.resumable import ResumableAnswers, last_event_id
-from gatewayd.http.responses.streams import StreamOpening
 from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 
