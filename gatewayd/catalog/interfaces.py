@@ -152,7 +152,7 @@ class FollowedChunks(Protocol):
         ...
 
 
-class BegunChunks(FollowedChunks, ChunkStream, Protocol):
+class ImmediateChunks(FollowedChunks, ChunkStream, Protocol):
     """The answer to a request that was sent at once; until `follow` is called, it can be handed back."""
 
     @property
@@ -254,7 +254,7 @@ class ImmediateSource(Protocol):
 
     def stream_at_once(
         self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
-    ) -> BegunChunks | None:
+    ) -> ImmediateChunks | None:
         """Send the request of `ModelSource.stream`; None if that needs a wait, and nothing was sent.
 
         `arrived` is called whenever a part of the answer has come, and once when nothing more comes.

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Final, cast
 
-from gatewayd.catalog.interfaces import BegunChunks, CallContext, ClosableResponse
+from gatewayd.catalog.interfaces import ImmediateChunks, CallContext, ClosableResponse
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import GatewayError
 from gatewayd.metering.answers import MeteredArrivals
@@ -33,7 +33,7 @@ class BegunChatStream:
 
     def __init__(
         self,
-        chunks: BegunChunks,
+        chunks: ImmediateChunks,
         call: MeteredCall,
         meter: CallMeter,
         asked: Asked,

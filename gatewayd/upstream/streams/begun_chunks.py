@@ -16,7 +16,7 @@ MAX_EARLY_BYTES = 64 * 1024
 
 
 class BegunChunks(AnswerChunks):
-    """A `catalog.interfaces.BegunChunks`.
+    """A `catalog.interfaces.ImmediateChunks`.
 
     `arrived` is the follower of the response, up to `follow`; so long nothing closes the response. `expect`
     is called with an answer that is forwarded.
