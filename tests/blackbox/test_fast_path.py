@@ -264,17 +264,19 @@ def test_headers_lead_to_the_same_reply(name: str, fast: Site, general: Site) ->
     both(fast, general, message(), HEADERS[name])
 
 
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_failing_provider_is_asked_once_and_reported_alike(
-    name: str, fast: Site, general: Site, provider: Provider
+    name: str, is_stream: bool, fast: Site, general: Site, provider: Provider
 ) -> None:
+    body = message(stream=True) if is_stream else message()
     shown_replies, counts = [], []
     for site in (fast, general):
         # An idle connection to the provider, which a failure may have closed.
         provider.script()
         assert site.ask(message()).status == 200
         provider.script(FAILURES[name])
-        shown_replies.append(shown(site.ask(message())))
+        shown_replies.append(shown(site.ask(body)))
         counts.append(sum(one.method == "POST" for one in provider.fake.requests))
         provider.release()
     assert shown_replies[0] == shown_replies[1]
@@ -328,7 +330,7 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provide
     def send(site: Site) -> None:
         with connected(site.daemon.base_url) as channel:
             for number in range(50):
-                channel.sendall(chat(site.key, message(str(number))))
+                channel.sendall(chat(site.key, message(str(number), stream=number % 2 == 0)))
                 assert read_reply(channel).status == 200
 
     for site in (fast, general):
