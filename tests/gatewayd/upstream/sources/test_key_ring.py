@@ -8,6 +8,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
 from gatewayd.upstream.sources.key_ring import KeyRing
 from gatewayd.upstream.sources.provider_client import ProviderClient
+from gatewayd.upstream.streams.sse import ChunkReader
 from tests.fakes.providers.upstream import Reply, json_reply
 
 SECRETS = ("first-secret-1", "second-secret-2", "third-secret-3")
@@ -69,6 +70,15 @@ async def test_an_upload_is_sent_with_one_key_only(exchange, fake):
         await (await exchange.exchange("/audio/transcriptions", Content(), context)).aclose()
     assert used(fake) == [0, 1, 2, 1]
     assert {request.body for request in fake.requests} == {b"a"}
+
+
+async def test_nothing_is_sent_at_once(exchange, fake):
+    context, called = CallContext("r", "u"), []
+    assert exchange.post_at_once("/chat/completions", {}, context, lambda: called.append(1)) is None
+    begun = exchange.chunks_at_once("/chat/completions", {}, ChunkReader(), context, lambda: called.append(1))
+    assert begun is None
+    assert not called
+    assert not fake.requests
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 429])
