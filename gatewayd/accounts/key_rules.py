@@ -48,6 +48,12 @@ class KeyRules:
 
     def check(self, user: User, permissions: PermissionTree, verb: str) -> None:
         """Raise forbidden ("cannot use an API key: ...") with all reasons; `verb` is create, use, ..."""
+        if (
+            user.active
+            and self._runtime.flag("ENABLE_API_KEYS")
+            and permissions.get("features", {}).get("api_keys", False)
+        ):
+            return
         sentences = self.missing(user, permissions)
         if sentences:
             code = "api_key_permission" if self._runtime.flag("ENABLE_API_KEYS") else "api_keys_disabled"

@@ -138,6 +138,17 @@ class Catalog:
             await pace.turn()
         return seen
 
+    def find_state(self) -> object | None:
+        """Return an object that stays the same while no model, no record and no grant changes.
+
+        None while `list` would wait. As there, a list of a source that is too old is read again.
+        """
+        for item in self._listings:
+            item.refresh_when_due()
+            if item.never_answered:
+                return None
+        return self._current()
+
     async def list_all(self) -> Sequence[Model]:
         """Return all models, sorted by name, without an access check."""
         await self._models(refresh=False)

@@ -4,6 +4,7 @@ It uses the functions of the edge and of the services that need no wait. Whateve
 is left to the handler of the row, before anything is sent or with what has come: every refusal has one home.
 """
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,6 +17,7 @@ from gatewayd.http.access_revocation import access_ended
 from gatewayd.http.connections.fast_path import FastConnection
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.errors import refuse
+from gatewayd.http.known_heads import KnownHead
 from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, standard_headers
 from gatewayd.http.observation import (
     CLIENT_CLOSED_STATUS,
@@ -59,14 +61,19 @@ class FastRows:
 
     def add(self, row: Route, handler: Handler, paths: Iterable[str]) -> None:
         """Add a row of users that may be cancelled, with its exact paths."""
-        if row.begin is None or not row.interruptible or row.access is not RouteAccess.VERIFIED:
+        may_end = row.interruptible or (row.method == hdrs.METH_GET and not row.writes)
+        if row.begin is None or not may_end or row.access is not RouteAccess.VERIFIED:
             return
         for path in paths:
             if "{" not in path:
                 self._rows[row.method, path] = row, self._observation.row_of(handler, row.method)
 
-    def serves(self, message: Any) -> bool:
+    def serves(self, connection: FastConnection, message: Any) -> bool:
         """Return whether the head of a request is one of the fast path."""
+        known = connection.known_head
+        if isinstance(known, KnownHead) and known.is_of(message):
+            return not self._observation.is_traced
+        connection.known_head = None
         # A malformed request has neither.
         if (getattr(message, "method", ""), getattr(message, "path", "")) not in self._rows:
             return False
@@ -84,10 +91,17 @@ class FastRows:
         observed = self._observation.begin(request, row)
         exchange = Exchange(connection, request, observed, self, route)
         token = None if observed.notes is None else CURRENT_NOTES.set(observed.notes)
+        known = connection.known_head
+        if not isinstance(known, KnownHead):
+            known = None
         try:
-            actor = self._edge.admit(route, request)
+            actor = self._edge.admit(route, request, known)
             if actor is not None and route.begin is not None:
-                exchange.answer = route.begin(request, body, actor, exchange.arrived)
+                answer = route.begin(request, body, actor, exchange.arrived)
+                if isinstance(answer, FastReply):
+                    exchange.ready = answer
+                else:
+                    exchange.answer = answer
         except GatewayError:
             actor = None
         except DEFECTS:
@@ -97,13 +111,19 @@ class FastRows:
         finally:
             if token is not None:
                 CURRENT_NOTES.reset(token)
-        if actor is None or exchange.answer is None:
+        if actor is None or not exchange.is_begun:
             self._observation.withdraw()
             return None
-        if exchange.answer.is_stream:
+        if exchange.answer is not None and exchange.answer.is_stream:
             request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
         exchange.actor = actor
+        if known is None and connection.heads_left:
+            connection.heads_left -= 1
+            connection.known_head = self._edge.known_head(route, request)
         self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
+        if exchange.ready is not None:
+            # Not at once: the connection has to know the request first.
+            asyncio.get_running_loop().call_soon(exchange.send_ready)
         return exchange
 
     def end(self, exchange: "Exchange", reply: SentReply | None, status: int) -> None:
@@ -127,7 +147,10 @@ class FastRows:
 class Exchange:
     """A request on the fast path, from its beginning to its answer."""
 
-    __slots__ = ("_connection", "_route", "_rows", "_stream", "actor", "answer", "observed", "request")
+    __slots__ = (
+        *("_connection", "_route", "_rows", "_stream", "actor", "answer", "observed", "ready"),
+        "request",
+    )
 
     def __init__(
         self,
@@ -145,6 +168,20 @@ class Exchange:
         self.observed = observed
         self.actor: Actor | None = None
         self.answer: BegunAnswer | None = None
+        """The answer to come."""
+        self.ready: FastReply | None = None
+        """The reply of a request that has asked nobody."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is an answer to come, or a reply."""
+        return self.answer is not None or self.ready is not None
+
+    def send_ready(self) -> None:
+        """Send the reply, unless the request has ended."""
+        reply, self.ready = self.ready, None
+        if reply is not None:
+            self._send(reply)
 
     def arrived(self) -> None:
         """Send the answer that has arrived, or let the handler of the row read it."""
@@ -205,9 +242,7 @@ class Exchange:
 
     def leave(self) -> None:
         """End the request: its client has left, or the server stops."""
-        answer, self.answer = self.answer, None
-        if answer is not None:
-            answer.cancel()
+        if self._cancel():
             self._rows.end(self, None, CLIENT_CLOSED_STATUS)
 
     def revoke(self) -> None:
@@ -215,16 +250,22 @@ class Exchange:
 
         The handler refuses it, unless a stream has begun, which is cut.
         """
-        answer, self.answer = self.answer, None
-        if answer is None:
+        if not self._cancel():
             return
-        answer.cancel()
         if self._stream is not None:
             refused = refuse(self.request, access_ended(), self._route.dialect, self._route.path)
             self._rows.end(self, refused, refused.status)
         else:
             self._rows.withdraw(self)
             self._connection.hand_over(None)
+
+    def _cancel(self) -> bool:
+        """Drop the answer, and return whether there was one."""
+        is_begun, answer = self.is_begun, self.answer
+        self.answer = self.ready = None
+        if answer is not None:
+            answer.cancel()
+        return is_begun
 
     def _hand_over(self, answer: BegunAnswer) -> None:
         self.answer = None

@@ -34,7 +34,8 @@ from gatewayd.http.connections.admission import IDENTITY_PROVIDER, RequestAdmiss
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, FORGED_HEADERS, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.errors import guard
-from gatewayd.http.origins import OriginRules
+from gatewayd.http.known_heads import KnownHead, remember_head
+from gatewayd.http.origins import FETCH_SITE, OriginRules
 from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.routes import ANTHROPIC_VERSION, BASES, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.scim_auth import ScimAuthenticator
@@ -65,6 +66,9 @@ NO_PAGE_POLICY: Final = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 Opened as a document, it has an origin of its own and runs nothing (ASVS 5.0, 3.2.1).
 """
+CHANGING_HEADERS: Final = ("X-Request-Id", hdrs.ORIGIN, FETCH_SITE, hdrs.COOKIE)
+"""Headers of requests whose head is not remembered: they differ from request to request, or name a page."""
+
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 REPEATED_SLASHES: Final = re.compile(r"/{2,}")
 SCIM_PREFIX: Final = f"{ROOT}/"
@@ -325,28 +329,45 @@ class PublicEdge:
             BEGUN.reset(token)
             begun.abandon()
 
-    def admit(self, route: Route, request: web.Request) -> Actor | None:
+    def admit(self, route: Route, request: web.Request, known: KnownHead | None = None) -> Actor | None:
         """Return the actor of a request of the fast path, once it is counted; None if that needs a wait.
 
         `request` has exactly the path of an interruptible row of users. Raises the refusals of the general way, which
-        words them.
+        words them. `known` is its head as `known_head` has returned it for an earlier request.
         """
-        self._note(request)
-        hosts = request.headers.getall(hdrs.HOST, ())
-        credential = self._credential(request)
-        if len(hosts) != 1 or not is_host(hosts[0]) or credential is None:
-            return None
-        self._origins.check(request)
+        if known is None:
+            self._note(request)
+            hosts = request.headers.getall(hdrs.HOST, ())
+            credential = self._credential(request)
+            if len(hosts) != 1 or not is_host(hosts[0]) or credential is None:
+                return None
+            self._origins.check(request)
+        else:
+            request[REQUEST_ID] = ids.new_id()
+            credential = known.credential
         actor = self._authenticator.find(credential, route.method, request.raw_path)
         if actor is None:
             return None
         if self._trusted_headers is not None:
             self._trusted_headers.check(request, actor)
         check_access(route.access, actor)
-        check_media_type(request, route.takes)
+        if known is None and request.method not in SAFE_METHODS:
+            check_media_type(request, route.takes)
         request[ACTOR], request[CREDENTIAL] = actor, credential
         self._admission.count(request, actor.user_id, route.use)
         return actor
+
+    def known_head(self, route: Route, request: web.Request) -> KnownHead | None:
+        """Return the head of an admitted request for `admit`; None if more than its credential counts."""
+        headers = request.headers
+        for name in CHANGING_HEADERS:
+            if name in headers:
+                return None
+        if self._options.trusted_proxies or uses_unix_socket(request) or self._trusted_headers is not None:
+            return None
+        if request.method not in SAFE_METHODS and headers.get(hdrs.CONTENT_TYPE, "") not in route.takes:
+            return None
+        return remember_head(request._message, request[CREDENTIAL])
 
     @property
     def shut_out(self) -> AccessRevocation:

@@ -102,8 +102,8 @@ class BegunAnswer(Protocol):
         ...
 
 
-FastHandler = Callable[[web.Request, bytes, Actor, Callable[[], None]], BegunAnswer | None]
-"""Begins a request with its body, for its actor, and returns at once.
+FastHandler = Callable[[web.Request, bytes, Actor, Callable[[], None]], BegunAnswer | FastReply | None]
+"""Begins a request with its body, for its actor, and returns at once: with its reply if that needs nobody.
 
 It returns None, and has sent nothing, for a request that needs a wait. It raises the refusals of the handler.
 The last argument is called when the answer can be taken; until that of a stream has begun, it may be called

@@ -39,10 +39,10 @@ def read_usage(value: object) -> TokenUsage | None:
     prompt, completion = get("prompt_tokens"), get("completion_tokens")
     if type(prompt) is not int and type(completion) is not int:
         return _other_usage(value)
-    if PLAIN_COUNTS.issuperset(value):
-        return TokenUsage(_count(prompt), 0, 0, _count(completion), 0)
     if not (type(prompt) is type(completion) is int and 0 <= prompt <= MAX_TOKENS >= completion >= 0):
         prompt, completion = _count(prompt), _count(completion)
+    if PLAIN_COUNTS.issuperset(value):
+        return TokenUsage(prompt, 0, 0, completion, 0)
     cached = written = thought = 0
     details, given = get("prompt_tokens_details"), get("completion_tokens_details")
     if type(details) is dict:

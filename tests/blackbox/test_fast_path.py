@@ -346,3 +346,90 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provide
     assert grown[0]["requests"] == 400
     assert fast.fast_count() > 350
     assert general.fast_count() == 0
+
+
+def listing(key: str, headers: Mapping[str, str] | None = None, path: str = "/v1/models") -> bytes:
+    """Return the bytes of a request for the list of models."""
+    fields = {"Host": "gateway.example.org", "Authorization": f"Bearer {key}", **(headers or {})}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode()
+
+
+def lists(site: Site, key: str, count: int = 1, headers: Mapping[str, str] | None = None) -> list[Reply]:
+    """Return the replies to requests for the list of models, on one connection."""
+    replies = []
+    with connected(site.daemon.base_url) as channel:
+        for _ in range(count):
+            # Only a connection whose task waits is on the fast path.
+            time.sleep(0.02)
+            channel.sendall(listing(key, headers))
+            replies.append(read_reply(channel))
+    return replies
+
+
+def make_user(site: Site, name: str) -> str:
+    """Return the key of a new user."""
+    email = f"{name}@example.org"
+    made = site.daemon.run_ctl("user", "create", "--email", email, "--name", name, "--role", "user")
+    assert made.returncode == 0, made.stderr
+    made = site.daemon.run_ctl("-o", "json", "key", "create", email, "k")
+    assert made.returncode == 0, made.stderr
+    key: str = json.loads(made.stdout)["value"]
+    return key
+
+
+def ids_of(reply: Reply) -> list[str]:
+    assert reply.status == 200, reply.body
+    return [one["id"] for one in json.loads(reply.body)["data"]]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"X-Request-Id": "mine"}, {"anthropic-version": "2023-06-01"}, {"Sec-Fetch-Site": "same-origin"}],
+    ids=["plain", "own id", "messages client", "own page"],
+)
+def test_lists_of_models_are_the_same(headers: dict[str, str], fast: Site, general: Site) -> None:
+    before = fast.fast_count()
+    found = [[shown(reply) for reply in lists(site, site.key, 3, headers)] for site in (fast, general)]
+    assert found[0] == found[1]
+    assert found[0] == [found[0][0]] * 3
+    is_fast = set(headers) <= {"X-Request-Id"}
+    assert (fast.fast_count() > before) == is_fast
+
+
+def test_a_list_of_models_follows_every_change(fast: Site) -> None:
+    """A list that was sent before is not sent to another caller, nor after a change of rights or models."""
+    ctl = fast.daemon.run_ctl
+    assert ctl("permission", "set", "features.api_keys=true").returncode == 0
+    user, other = make_user(fast, "reader"), make_user(fast, "other")
+
+    def seen(key: str) -> list[str]:
+        first, second = (ids_of(reply) for reply in lists(fast, key, 2))
+        assert first == second
+        return first
+
+    assert (seen(fast.key), seen(user), seen(other)) == (["o.m"], [], [])
+    assert ctl("model", "grant", "o.m", "--user", "reader@example.org").returncode == 0
+    before = fast.fast_count()
+    assert (seen(user), seen(other), seen(fast.key)) == (["o.m"], [], ["o.m"])
+    assert fast.fast_count() > before
+    for expected in ([], ["o.m"]):
+        toggle = "POST /api/v1/models/model/toggle?id=o.m HTTP/1.1\r\nHost: a\r\n"
+        head = f"{toggle}Authorization: Bearer {fast.key}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        assert exchange(fast.daemon.base_url, head.encode())[0].status == 200
+        assert (seen(user), seen(fast.key)) == (expected, ["o.m"])
+    assert ctl("model", "revoke-access", "o.m", "--user", "reader@example.org").returncode == 0
+    assert seen(user) == []
+    assert ctl("user", "change", "reader@example.org", "--role", "admin").returncode == 0
+    # The default permission of keys is that of users.
+    assert [reply.status for reply in lists(fast, user, 2)] == [403, 403]
+    assert ctl("user", "change", "reader@example.org", "--role", "user").returncode == 0
+    assert seen(user) == []
+    assert ctl("model", "grant", "o.m", "--user", "reader@example.org").returncode == 0
+    assert seen(user) == ["o.m"]
+    assert ctl("setting", "set", "ENABLE_API_KEYS=false").returncode == 0
+    assert [reply.status for reply in lists(fast, user, 2)] == [403, 403]
+    assert ctl("setting", "set", "ENABLE_API_KEYS=true").returncode == 0
+    assert seen(user) == ["o.m"]
+    assert ctl("user", "deactivate", "reader@example.org").returncode == 0
+    assert [reply.status for reply in lists(fast, user, 2)] == [401, 401]

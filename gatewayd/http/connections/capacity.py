@@ -250,8 +250,15 @@ class DescriptorBudget:
         """
         by_account = self._accounts.add(account, use) if account else None
         hold = RequestHold(by_account, None, use, 0)
-        if not (address or use.files > 1 or seat.is_spare):
-            return hold
+        if not (address or seat.is_spare):
+            more = use.files - 1
+            if not more:
+                return hold
+            if self.taken + more <= self.places.limit:
+                # Nothing has to be evicted.
+                hold.more = more
+                self.taken += more
+                return hold
         try:
             hold.address = self._addresses.add(address, use) if address else None
             self._take(seat, hold, use.files - 1)

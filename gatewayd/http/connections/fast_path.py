@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from aiohttp import StreamReader, web
+from aiohttp import StreamReader, hdrs, web
 from aiohttp.helpers import HeadersMixin
 from aiohttp.http import StreamWriter
+from aiohttp.streams import EMPTY_PAYLOAD
 
 from gatewayd.http.connections.slots import SeatedConnection
 from gatewayd.metering.begun_call import BegunCall
@@ -39,6 +40,9 @@ MAX_FAST_BYTES: Final = 64 * 1024
 
 BODY_SECONDS: Final = 0.02
 """Time for the rest of a short body, which many clients send apart from its head."""
+
+MAX_KNOWN_HEADS: Final = 4
+"""Number of heads that are remembered of one connection, one after the other."""
 
 MAX_HELD_TURNS: Final = 16
 """Turns of the event loop for which data waits for the task of its connection."""
@@ -72,23 +76,23 @@ class PlainRequest(web.Request):
     # The names of aiohttp ----------------------------------------------------------------------------------
 
     @property
-    def _task(self) -> Any:
+    def _task(self) -> Any:  # type: ignore[override]
         return self._protocol._task_handler
 
     @property
-    def _loop(self) -> Any:
+    def _loop(self) -> Any:  # type: ignore[override]
         return self._protocol._loop
 
     @property
-    def _transport_sslcontext(self) -> Any:
+    def _transport_sslcontext(self) -> Any:  # type: ignore[override]
         return self._protocol.ssl_context
 
     @property
-    def _transport_peername(self) -> Any:
+    def _transport_peername(self) -> Any:  # type: ignore[override]
         return self._protocol.peername
 
     @property
-    def _transport_sockname(self) -> Any:
+    def _transport_sockname(self) -> Any:  # type: ignore[override]
         return self._protocol.sockname
 
     def __getitem__(self, key: Any) -> Any:
@@ -111,7 +115,7 @@ class FastExchange(Protocol):
 class FastPath(Protocol):
     """Answers plain requests of connections."""
 
-    def serves(self, message: Any) -> bool:
+    def serves(self, connection: "FastConnection", message: Any) -> bool:
         """Return whether the head of a request is one of the fast path."""
         ...
 
@@ -132,6 +136,12 @@ class FastConnection(SeatedConnection):
     """
 
     fast_path: FastPath | None = None
+    known_head: object | None = None
+    """What the fast path knows of the head of an earlier request, which may come again."""
+
+    heads_left = MAX_KNOWN_HEADS
+    """Number of further heads that are remembered: many clients send other ones each time."""
+
     handed_over: BegunCall | None = None
     """The call of a model that the fast path has begun for the next request."""
 
@@ -272,9 +282,11 @@ class FastConnection(SeatedConnection):
         self._unpark()
 
     def _may_begin(self, message: Any, payload: Any) -> bool:
-        if self.is_spare or self.fast_path is None or not self.fast_path.serves(message):
+        if self.is_spare or self.fast_path is None or not self.fast_path.serves(self, message):
             return False
-        length = message.headers.get("Content-Length", "")
+        if payload is EMPTY_PAYLOAD:
+            return bool(message.method == hdrs.METH_GET)
+        length = message.headers.get(hdrs.CONTENT_LENGTH, "")
         return length.isdecimal() and 0 < int(length[:12]) <= MAX_FAST_BYTES
 
     def _await_body(self) -> None:
@@ -290,7 +302,7 @@ class FastConnection(SeatedConnection):
             return False
         self._messages.popleft()
         # The payload stays unread, for a handler that the request is left to.
-        body = b"".join(payload._buffer)
+        body = b"" if payload is EMPTY_PAYLOAD else b"".join(payload._buffer)
         writer = self._counter
         if writer is None:
             writer = self._counter = StreamWriter(self, self._loop)

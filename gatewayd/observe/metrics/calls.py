@@ -91,14 +91,14 @@ class CallMetrics:
             tally.first.observe(call.first_at - call.began)
         usage = call.usage
         if usage is not None:
+            sent, read, stored, received, thought = usage
             prompt, completion, cached, written, reasoning = tally.tokens
-            prompt.value += usage.prompt
-            completion.value += usage.completion
-            if usage.cached or usage.cache_written:
-                cached.value += usage.cached
-                written.value += usage.cache_written
-            if usage.reasoning:
-                reasoning.value += usage.reasoning
+            prompt.value += sent
+            completion.value += received
+            if read or stored or thought:
+                cached.value += read
+                written.value += stored
+                reasoning.value += thought
         if outcome is not CallOutcome.ANSWERED or call.attempts + call.retries > 1:
             self._count_troubles(call)
 

@@ -43,6 +43,19 @@ class ModelActions:
 
     def __init__(self, registry: PluginManager) -> None:
         self._registry = registry
+        self._may_have_any: bool | None = None
+        registry.subscribe(self._invalidate)
+
+    def may_have_any(self) -> bool:
+        """Return False if no active function can have a button."""
+        if self._may_have_any is None:
+            plugins = self._registry.list(PluginFamily.FUNCTION) if self._registry.is_running else ()
+            kinds = (PluginKind.ACTION, PluginKind.FILTER)
+            self._may_have_any = any(one.is_active and one.kind in kinds for one in plugins)
+        return self._may_have_any
+
+    def _invalidate(self, _: Plugin) -> None:
+        self._may_have_any = None
 
     async def read(self) -> ModelActionSet:
         """Return the buttons of all plugins that are loaded or load within MAX_LOADING_SECONDS."""

@@ -1,6 +1,6 @@
 """Routes of model lists and model records."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aiohttp import web
@@ -10,14 +10,17 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import RULES, Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.dialects.providers.changes import check_changes
-from gatewayd.errors import not_found
+from gatewayd.errors import NO_HEADERS, not_found
 from gatewayd.http import body
 from gatewayd.http.audit import note_change
 from gatewayd.http.context import actor
+from gatewayd.http.origins import FETCH_SITE
 from gatewayd.http.public.models import anthropic_lists
+from gatewayd.http.public.models.kept_lists import KeptLists
 from gatewayd.http.reply_schemas import models
+from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.responses.packed_json import packed
-from gatewayd.http.routes import BASES, Handler, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, FastHandler, Handler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import TRUE, answers
 from gatewayd.pipeline.documents.model_info import render_model, render_record
 from gatewayd.pipeline.functions.model_actions import ModelActions, ModelActionSet
@@ -81,12 +84,13 @@ class PublicModelRoutes:
     def __init__(self, catalog: Catalog, buttons: ModelActions | None = None) -> None:
         self._catalog = catalog
         self._buttons = buttons
+        self._kept = KeptLists()
 
     def routes(self) -> Sequence[Route]:
         """Return the rows of lists, and those of records with the paths of Open WebUI."""
         records = "/api/v1/models"
         return [
-            *(_listing(path, self.list, "List the models") for path in LISTS),
+            *(_listing(path, self.list, "List the models", begin=self.begin_list) for path in LISTS),
             _record("GET", "/api/models/base", self.list_base, "List all models, for administrators"),
             _record("GET", f"{records}/base", self.list_base, "List all models, for administrators"),
             _record("GET", f"{records}/list", self.list_records, "List model records"),
@@ -113,13 +117,30 @@ class PublicModelRoutes:
         Clients of the messages dialect, which send `anthropic-version`, get a page of that dialect.
         """
         refresh = request.query.get("refresh", "").lower() == "true"
+        state = self._catalog.find_state()
         models = await self._catalog.list(actor(request), refresh=refresh)
         buttons = await self._read_buttons()
         listed = await self._all_listed(models, actor(request), buttons)
         if anthropic_lists.is_wanted(request):
             aliased = anthropic_lists.aliased(listed, self._catalog.alias_of)
             return await body.large_reply(anthropic_lists.model_page(aliased, request.query))
-        return await packed(request, await body.large_reply({"object": "list", "data": listed}))
+        reply = await body.large_reply({"object": "list", "data": listed})
+        if isinstance(reply, web.Response) and isinstance(reply.body, bytes) and not self._may_have_buttons():
+            self._kept.keep(actor(request), state, reply.body)
+        return await packed(request, reply)
+
+    def begin_list(
+        self, request: web.Request, data: bytes, caller: Actor, arrived: Callable[[], None]
+    ) -> FastReply | None:
+        """Answer a list that was sent before, as `routes.FastHandler` does."""
+        if FETCH_SITE in request.headers or self._may_have_buttons():
+            return None
+        state = self._catalog.find_state()
+        kept = None if state is None else self._kept.find(caller, state)
+        return None if kept is None else FastReply(kept, NO_HEADERS)
+
+    def _may_have_buttons(self) -> bool:
+        return self._buttons is not None and self._buttons.may_have_any()
 
     @answers(models.model)
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -226,7 +247,9 @@ def _grants(rows: Sequence[GrantBody]) -> tuple[Grant, ...]:
     return tuple(Grant(row.principal_type, row.principal_id, row.permission) for row in rows)
 
 
-def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False) -> Route:
+def _listing(
+    path: str, handler: Handler, summary: str, *, slashes: bool = False, begin: FastHandler | None = None
+) -> Route:
     return Route(
         "GET",
         path,
@@ -236,6 +259,7 @@ def _listing(path: str, handler: Handler, summary: str, *, slashes: bool = False
         RouteDialect.OPENAI,
         tag="models",
         slashes=slashes,
+        begin=begin,
     )
 
 

@@ -52,7 +52,7 @@ class Path:
     begun: list[Exchange] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def serves(self, message: Any) -> bool:
+    def serves(self, connection: FastConnection, message: Any) -> bool:
         return bool(message.path == "/fast")
 
     def begin(self, connection: FastConnection, request: web.Request, body: bytes) -> Exchange | None:

@@ -1,0 +1,49 @@
+"""Lists of models that were sent, as bytes for each caller, until a model or a right changes."""
+
+from collections import OrderedDict
+from typing import Final
+
+from gatewayd.accounts.records import Actor
+
+MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
+"""Maximum number of bytes of all lists together; those that were used least lately are dropped."""
+
+Credential = tuple[str, str | None, str | None]
+
+
+class KeptLists:
+    """The list of each credential, with the actor and the state of the catalogue that it was made for.
+
+    A changed account is another actor, and a changed model, record or grant another state.
+    """
+
+    def __init__(self, limit: int = MAX_KEPT_BYTES) -> None:
+        self._limit = limit
+        self._size = 0
+        self._lists: OrderedDict[Credential, tuple[Actor, object, bytes]] = OrderedDict()
+
+    def keep(self, actor: Actor, state: object, data: bytes) -> None:
+        """Keep the list of a caller, in place of an earlier one."""
+        name = _credential(actor)
+        known = self._lists.pop(name, None)
+        self._size -= 0 if known is None else len(known[2])
+        if len(data) > self._limit:
+            return
+        self._lists[name] = (actor, state, data)
+        self._size += len(data)
+        while self._size > self._limit:
+            _, (_, _, dropped) = self._lists.popitem(last=False)
+            self._size -= len(dropped)
+
+    def find(self, actor: Actor, state: object) -> bytes | None:
+        """Return the list of a caller, None if there is none or anything has changed."""
+        name = _credential(actor)
+        known = self._lists.get(name)
+        if known is None or known[0] is not actor or known[1] is not state:
+            return None
+        self._lists.move_to_end(name)
+        return known[2]
+
+
+def _credential(actor: Actor) -> Credential:
+    return actor.user_id, actor.key_id, actor.jti
