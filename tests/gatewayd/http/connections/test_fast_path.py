@@ -51,12 +51,13 @@ class Path:
 
     begun: list[Exchange] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
+    takes_all: bool = False
 
     def serves(self, connection: FastConnection, message: Any) -> bool:
         return bool(message.path == "/fast")
 
     def begin(self, connection: FastConnection, request: web.Request, body: bytes) -> Exchange | None:
-        if not body.startswith(b"fast"):
+        if not (body.startswith(b"fast") or self.takes_all):
             return None
         exchange = Exchange(connection, request, body)
         self.begun.append(exchange)
@@ -330,4 +331,38 @@ async def test_requests_that_other_code_must_see_go_to_the_handler() -> None:
             writer.write(sent)
             assert (await read_reply(reader))[1].startswith(b"handler:fast")
         assert not site.path.begun
+        writer.close()
+
+
+@on_both_loops
+async def test_a_request_of_the_fast_path_has_the_facts_of_any_request() -> None:
+    async with serving() as site:
+        reader, writer = await site.connect()
+        writer.write(request(b"fast"))
+        exchange = await site.path.next()
+        found = exchange.request
+        assert (found.remote, found.secure, found.scheme) == ("127.0.0.1", False, "http")
+        assert str(found.url) == "http://a/fast"
+        assert found._transport_sockname == site.place
+        assert found._loop is asyncio.get_running_loop()
+        assert not found.task.done()
+        found["name"] = 1
+        assert found["name"] == 1
+        assert "other" not in found
+        exchange.answer()
+        assert (await read_reply(reader))[1] == b"fast"
+        writer.close()
+
+
+@on_both_loops
+async def test_a_request_without_a_body_is_begun_if_it_is_a_get() -> None:
+    async with serving() as site:
+        reader, writer = await site.connect()
+        site.path.takes_all = True
+        for method, reply in ((b"GET", b"fast"), (b"POST", b"handler:"), (b"GET", b"fast")):
+            writer.write(method + b" /fast HTTP/1.1\r\nHost: a\r\n\r\n")
+            if method == b"GET":
+                (await site.path.next()).answer()
+            assert (await read_reply(reader))[1] == reply
+            await asyncio.sleep(0.02)
         writer.close()
