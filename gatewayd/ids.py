@@ -21,7 +21,7 @@ _VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789ab
 """First digit of the part of a UUID that tells its variant, by a random digit."""
 
 _random: Final[list[str]] = []
-"""Random digits for further ids. After a fork both processes have them; their ids still differ in the time."""
+"""Random digits for further ids. After a fork both processes have them; their ids differ in the time."""
 
 
 def now() -> int:

@@ -114,17 +114,22 @@ class FastRows:
         if actor is None or not exchange.is_begun:
             self._observation.withdraw()
             return None
-        if exchange.answer is not None and exchange.answer.is_stream:
-            request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
-        exchange.actor = actor
         if known is None and connection.heads_left:
             connection.heads_left -= 1
             connection.known_head = self._edge.known_head(route, request)
+        self._enter(exchange, actor)
+        return exchange
+
+    def _enter(self, exchange: "Exchange", actor: Actor) -> None:
+        """Note a request that has begun among those that a revocation ends."""
+        request = exchange.request
+        if exchange.answer is not None and exchange.answer.is_stream:
+            request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
+        exchange.actor = actor
         self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
         if exchange.ready is not None:
             # Not at once: the connection has to know the request first.
             asyncio.get_running_loop().call_soon(exchange.send_ready)
-        return exchange
 
     def end(self, exchange: "Exchange", reply: SentReply | None, status: int) -> None:
         """Note the end of a request; without a reply it was not answered."""

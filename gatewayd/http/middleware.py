@@ -332,8 +332,8 @@ class PublicEdge:
     def admit(self, route: Route, request: web.Request, known: KnownHead | None = None) -> Actor | None:
         """Return the actor of a request of the fast path, once it is counted; None if that needs a wait.
 
-        `request` has exactly the path of an interruptible row of users. Raises the refusals of the general way, which
-        words them. `known` is its head as `known_head` has returned it for an earlier request.
+        `request` has exactly the path of an interruptible row of users. Raises the refusals of the general
+        way, which words them. `known` is its head as `known_head` has returned it for an earlier request.
         """
         if known is None:
             self._note(request)

@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Final, cast
 
-from gatewayd.catalog.interfaces import ImmediateChunks, CallContext, ClosableResponse
+from gatewayd.catalog.interfaces import CallContext, ClosableResponse, ImmediateChunks
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import GatewayError
 from gatewayd.metering.answers import MeteredArrivals

@@ -26,7 +26,7 @@ KEPT = """async () => {
 
 
 def settle(page: Page) -> None:
-    """Wait for the modules of the view and of the sidebar: a page loads itself anew when it cannot load one."""
+    """Wait for the modules of the view and of the sidebar: a page that lacks one loads itself anew."""
     page.get_by_role("heading", level=1, name="Account").wait_for()
     page.locator("#sidebar").get_by_role("link", name="Documents").first.wait_for()
 
