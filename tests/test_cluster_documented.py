@@ -3,6 +3,8 @@
 import re
 import shlex
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from gatewayd.nodes.member import MARGIN, RENEWALS
 from gatewayd.settings import Settings
 from tests.fakes.daemons.chat_site import House, wait_until
-from tests.fakes.daemons.nodes import running_nodes
+from tests.fakes.daemons.daemon import environment
+from tests.fakes.daemons.nodes import SETTINGS, running_nodes
 from tests.fakes.storage.postgres import Postgres
 from tests.test_manpages import ROOT
 
@@ -49,9 +52,40 @@ def test_the_units_are_those_that_are_installed() -> None:
         assert (ROOT / "systemd" / unit).is_file(), unit
 
 
+def root_commands() -> list[list[str]]:
+    """Return the commands that the page gives to root, in order."""
+    return [shlex.split(line) for line in re.findall(r"(?m)^\.Dl # (.+)$", PAGE.replace(r"\-", "-"))]
+
+
+def test_root_has_two_commands_and_the_units_of_one_are_instances_of_an_installed_one() -> None:
+    enable, migrate = root_commands()
+    assert enable[:3] == ["systemctl", "enable", "--now"]
+    for unit in enable[3:]:
+        name, _, instance = unit.partition("@")
+        assert instance
+        text = (ROOT / "systemd" / f"{name}@.service").read_text()
+        # Without this section systemctl refuses to enable a unit.
+        assert "[Install]" in text
+        assert "%i" in text
+    assert migrate == ["gatewayd", "--migrate"]
+
+
 @pytest.mark.timeout(240)
 def test_the_commands_do_what_the_page_says(tmp_path: Path, postgres: Postgres) -> None:
-    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+    url = postgres.migrated_database()
+    with running_nodes(tmp_path, url) as (first, second):
+        [_, [program, *arguments]] = root_commands()
+        shared = {"DATABASE_URL": url, "FILE_STORE": str(tmp_path / "files"), "REDIS_URL": "unix:///absent"}
+        (tmp_path / "migration").mkdir(mode=0o700)
+        migrated = subprocess.run(
+            [sys.executable, "-m", program, *arguments],
+            env=environment(tmp_path / "migration", 0, {**SETTINGS, **shared}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert migrated.returncode == 0, migrated.stderr
         ran = []
         for arguments in commands():
             if arguments[:2] == ["node", "remove"]:

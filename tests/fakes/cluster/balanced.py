@@ -37,6 +37,7 @@ defaults
     timeout client 10m
     timeout server 10m
     timeout tunnel 10m
+    timeout check 10s
 frontend all
     bind 127.0.0.1:{port}
     default_backend nodes
