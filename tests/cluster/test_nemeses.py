@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from tests.cluster.nemeses import NEMESES
+from gatewayd.cluster.freshness import boottime
+from tests.cluster.nemeses import NEMESES, killed
 from tests.cluster.workload import ANSWER, Workload
 from tests.fakes.cluster.bed import Bed, running_bed
 from tests.fakes.cluster.checkers import (
@@ -52,13 +53,12 @@ def test_a_round(bed: Bed, number: int) -> None:
     work = Workload(bed)
     with work.running():
         work.wait_steady()
-        began = time.clock_gettime(time.CLOCK_BOOTTIME)
+        began = boottime()
         with nemesis(bed, random):
             time.sleep(FAULT_SECONDS / 2)
             work.revoke()
             time.sleep(FAULT_SECONDS / 2)
         bed.wait_well()
-        ended = time.clock_gettime(time.CLOCK_BOOTTIME)
         time.sleep(FAULT_SECONDS)
     history = work.history
     told = f"round {number}, {nemesis.__name__}"
@@ -68,7 +68,11 @@ def test_a_round(bed: Bed, number: int) -> None:
         *check_writes(history.chats, titles(bed, history.chats.acknowledged | history.chats.unknown)),
         *check_files(history.files, stored(bed, list(history.files))),
         *check_runs(messages(work), {ANSWER}),
-        *check_stream([each for _, each in history.told], unsure(work, began, ended), history.heard),
+        *check_stream(
+            [each for _, each in history.told],
+            unsure(work, began if nemesis is killed else None),
+            history.heard,
+        ),
         *check_revocation(history.asked, history.revoked_at),
     ]
     assert problems == [], told
@@ -109,8 +113,10 @@ def messages(work: Workload) -> dict[str, dict[str, object]]:
     return found
 
 
-def unsure(work: Workload, began: float, ended: float) -> set[int]:
-    """Return the events that may be lost: those that a node told to nobody before it was killed."""
+def unsure(work: Workload, killed_at: float | None) -> set[int]:
+    """Return the events that may be lost: those without an answer, and those right before a death of a node."""
+    if killed_at is None:
+        return work.history.unsure
     return work.history.unsure | {
-        number for at, number in work.history.told if began - QUIET_SECONDS < at < began
+        number for at, number in work.history.told if killed_at - QUIET_SECONDS < at < killed_at
     }
