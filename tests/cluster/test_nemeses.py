@@ -7,6 +7,7 @@ tests/gatewayd/cluster/test_checkers.py.
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from random import Random
 
 import pytest
@@ -54,11 +55,12 @@ def test_a_round(bed: Bed, number: int) -> None:
     with work.running():
         work.wait_steady()
         began = boottime()
-        with nemesis(bed, random):
-            time.sleep(FAULT_SECONDS / 2)
-            work.revoke()
-            time.sleep(FAULT_SECONDS / 2)
-        bed.wait_well()
+        with ExitStack() as revocation:
+            with nemesis(bed, random):
+                time.sleep(FAULT_SECONDS / 2)
+                revocation.enter_context(work.revoking())
+                time.sleep(FAULT_SECONDS / 2)
+            bed.wait_well()
         time.sleep(FAULT_SECONDS)
     history = work.history
     told = f"round {number}, {nemesis.__name__}"
@@ -75,7 +77,7 @@ def test_a_round(bed: Bed, number: int) -> None:
         ),
         *check_revocation(history.asked, history.revoked_at),
     ]
-    assert problems == [], told
+    assert not problems, (told, problems, history.told, history.heard)
 
 
 def titles(bed: Bed, known: set[str]) -> list[str]:
@@ -114,7 +116,7 @@ def messages(work: Workload) -> dict[str, dict[str, object]]:
 
 
 def unsure(work: Workload, killed_at: float | None) -> set[int]:
-    """Return the events that may be lost: those without an answer, and those right before a death of a node."""
+    """Return the events that may be lost: those without an answer, and those right before a killing."""
     if killed_at is None:
         return work.history.unsure
     return work.history.unsure | {

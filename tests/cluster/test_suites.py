@@ -19,7 +19,6 @@ NODES = 3
 FILES = (
     "tests/blackbox/test_access.py",
     "tests/blackbox/test_audit.py",
-    "tests/blackbox/test_bad_bodies.py",
     "tests/blackbox/test_deactivation.py",
     "tests/blackbox/test_declarative_state.py",
     "tests/blackbox/test_model_access.py",

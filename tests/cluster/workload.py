@@ -31,6 +31,7 @@ LOST = (OSError, urllib.error.URLError, http.client.HTTPException)
 """What a client gets in the place of an answer."""
 
 PAUSE_SECONDS = 0.1
+LAST_SECONDS = 15.0
 ANSWER = "Hello from m"
 
 
@@ -54,7 +55,8 @@ class Workload:
 
     def __init__(self, bed: Bed) -> None:
         self.bed, self.history = bed, History()
-        self._ended = threading.Event()
+        self._ended, self._quiet = threading.Event(), threading.Event()
+        self._last_id: str | None = None
         self._numbers = iter(range(1, 1_000_000))
         self._turn = bed.house.begin()
         self.person = self._sign_in()
@@ -62,19 +64,33 @@ class Workload:
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
         """Let all clients run."""
-        works = [self._write, self._upload, self._answer, self._tell, self._listen, self._ask]
-        threads = [threading.Thread(target=self._guard, args=(work,)) for work in works]
-        for thread in threads:
+        works = [self._write, self._upload, self._answer, self._tell, self._ask]
+        threads = [threading.Thread(target=self._guard, args=(work, self._ended)) for work in works]
+        reader = threading.Thread(target=self._guard, args=(self._listen, self._quiet))
+        for thread in (*threads, reader):
             thread.start()
         try:
             yield
         finally:
             self._ended.set()
             for thread in threads:
-                thread.join(60)
+                thread.join()
+            # What was told last may still be on its way.
+            deadline = time.monotonic() + LAST_SECONDS
+            while not self._has_all() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self._quiet.set()
+            reader.join()
 
-    def revoke(self) -> None:
-        """End the session that a client asks with, on any node."""
+    @contextlib.contextmanager
+    def revoking(self) -> Iterator[None]:
+        """End the session that a client asks with, on any node; it may take until the end of the block."""
+        thread = threading.Thread(target=self._revoke)
+        thread.start()
+        yield
+        thread.join()
+
+    def _revoke(self) -> None:
         while self.history.revoked_at is None:
             with contextlib.suppress(*LOST):
                 status, _ = self.bed.house.call("GET", f"{AUTHS}/signout", None, self.person)
@@ -97,14 +113,14 @@ class Workload:
         made = self.bed.house.ok("POST", f"{AUTHS}/signin", {"email": ann.email, "password": PASSWORD})
         return Person(ann.id, ann.email, made["token"])
 
-    def _guard(self, work: Callable[[], None]) -> None:
-        while not self._ended.is_set():
+    def _guard(self, work: Callable[[], None], ended: threading.Event) -> None:
+        while not ended.is_set():
             try:
                 work()
             except Exception as error:
                 self.history.failures.append(f"{work.__name__}: {error!r}")
                 return
-            self._ended.wait(PAUSE_SECONDS)
+            ended.wait(PAUSE_SECONDS)
 
     def _write(self) -> None:
         title = f"chat-{uuid.uuid4()}"
@@ -155,7 +171,7 @@ class Workload:
 
     def _listen(self) -> None:
         """Connect, and read until the stream ends; come again with the last id."""
-        last_id: str | None = getattr(self, "_last_id", None)
+        last_id = self._last_id
         try:
             listener = self.bed.house.listen(self.bed.house.ann, last_id)
         except (*LOST, RefusedError, AssertionError):
@@ -165,7 +181,7 @@ class Workload:
             self.history.heard.append(Connected(has_gap=bool(opened.get("gap"))))
             self._last_id = str(opened.get("resume_from") or last_id or "")
             taken = 0
-            while not (self._ended.is_set() and self._has_all()):
+            while not self._quiet.is_set():
                 is_over = listener.is_over
                 for frame in listener.heard[taken:]:
                     taken += 1
@@ -180,11 +196,9 @@ class Workload:
             self.history.heard.append(Frame(int(frame.payload["description"])))
 
     def _has_all(self) -> bool:
-        """Whether the last event came, or enough time has passed for it to come."""
-        if not hasattr(self, "_until"):
-            self._until = time.monotonic() + 10
-        last = self.history.told[-1][1] if self.history.told else 0
-        return Frame(last) in self.history.heard or time.monotonic() > self._until
+        """Whether the last event that was acknowledged came."""
+        sure = [number for _, number in self.history.told if number not in self.history.unsure]
+        return not sure or Frame(sure[-1]) in self.history.heard
 
     def _ask(self) -> None:
         """Ask with the session, whether or not it is revoked."""

@@ -71,28 +71,31 @@ def check_files(sent: Mapping[str, bytes], found: Mapping[str, StoredFile]) -> S
 def check_stream(
     told: Sequence[int], unsure: Collection[int], seen: Sequence[Connected | Frame]
 ) -> Sequence[str]:
-    """Return which events a listener got twice, out of order, or not at all though nobody told it of a gap.
+    """Return which events a listener got twice, late, or not at all though no gap was told then or later.
 
     `told` are the numbers of acknowledged events in their order, `unsure` those that may be lost: of a write
     without an acknowledgement, or of a process that was killed before it passed them on.
     """
     problems: list[str] = []
+    lost: list[str] = []
     got: set[int] = set()
     last: int | None = None
     for each in seen:
         if isinstance(each, Connected):
-            # Of what came before a gap the listener knows nothing.
-            last = None if each.has_gap else last
+            if each.has_gap:
+                # The listener reads anew what is stored.
+                last, lost = None, []
             continue
         if each.number in got:
             problems.append(f"twice: {each.number}")
         elif last is not None:
             between = [number for number in told if last < number < each.number and number not in unsure]
-            problems += [f"lost: {number}" for number in between]
+            lost += [f"lost: {number}" for number in between]
             if each.number < last:
                 problems.append(f"late: {each.number} after {last}")
         got.add(each.number)
         last = each.number
+    problems += lost
     if told and told[-1] not in got and told[-1] not in unsure:
         problems.append(f"the last event did not come: {told[-1]}")
     if not got:

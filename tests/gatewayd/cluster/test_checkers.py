@@ -66,6 +66,8 @@ ON, GAP = Connected(has_gap=False), Connected(has_gap=True)
         ([1, 2, 4], [3], [ON, Frame(1), Frame(2), Frame(4)]),
         ([1, 2, 4], [3], [ON, Frame(1), Frame(2), Frame(3), Frame(4)]),
         ([1, 2, 3, 4], [], [ON, Frame(1), GAP, Frame(4)]),
+        # Without Redis a node tells its own events, and afterwards all of a gap.
+        ([1, 2, 3, 4], [], [ON, Frame(1), Frame(3), GAP, Frame(4)]),
         # What is told before the listener comes is not its own.
         ([1, 2, 3], [], [ON, Frame(3)]),
     ],
