@@ -61,6 +61,7 @@ def test_a_round(bed: Bed, number: int) -> None:
                 revocation.enter_context(work.revoking())
                 time.sleep(FAULT_SECONDS / 2)
             bed.wait_well()
+        work.wait_asked()
         time.sleep(FAULT_SECONDS)
     history = work.history
     told = f"round {number}, {nemesis.__name__}"

@@ -108,6 +108,14 @@ class Workload:
             assert time.monotonic() < deadline, history
             time.sleep(0.05)
 
+    def wait_asked(self) -> None:
+        """Wait until the client has asked when the session had to be over on every node."""
+        assert self.history.revoked_at is not None
+        after, deadline = self.history.revoked_at + 1.0, time.monotonic() + 60
+        while not any(each.sent_at > after for each in list(self.history.asked)):
+            assert time.monotonic() < deadline, self.history.asked[-3:]
+            time.sleep(0.05)
+
     def _sign_in(self) -> Person:
         ann = self.bed.house.ann
         made = self.bed.house.ok("POST", f"{AUTHS}/signin", {"email": ann.email, "password": PASSWORD})

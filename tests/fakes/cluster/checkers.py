@@ -79,14 +79,15 @@ def check_stream(
     problems: list[str] = []
     lost: list[str] = []
     got: set[int] = set()
+    since_gap: set[int] = set()
     last: int | None = None
     for each in seen:
         if isinstance(each, Connected):
             if each.has_gap:
-                # The listener reads anew what is stored.
-                last, lost = None, []
+                # The listener reads anew what is stored, and what is still kept is told again.
+                last, lost, since_gap = None, [], set()
             continue
-        if each.number in got:
+        if each.number in since_gap:
             problems.append(f"twice: {each.number}")
         elif last is not None:
             between = [number for number in told if last < number < each.number and number not in unsure]
@@ -94,6 +95,7 @@ def check_stream(
             if each.number < last:
                 problems.append(f"late: {each.number} after {last}")
         got.add(each.number)
+        since_gap.add(each.number)
         last = each.number
     problems += lost
     if told and told[-1] not in got and told[-1] not in unsure:

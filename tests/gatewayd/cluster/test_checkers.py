@@ -68,6 +68,8 @@ ON, GAP = Connected(has_gap=False), Connected(has_gap=True)
         ([1, 2, 3, 4], [], [ON, Frame(1), GAP, Frame(4)]),
         # Without Redis a node tells its own events, and afterwards all of a gap.
         ([1, 2, 3, 4], [], [ON, Frame(1), Frame(3), GAP, Frame(4)]),
+        # After a gap, what is still kept is told again.
+        ([1, 2, 3], [], [ON, Frame(1), Frame(2), GAP, Frame(1), Frame(2), Frame(3)]),
         # What is told before the listener comes is not its own.
         ([1, 2, 3], [], [ON, Frame(3)]),
     ],
@@ -85,6 +87,7 @@ def test_a_stream_that_is_whole_passes(
         ([1, 2], [ON, Frame(1), ON, Frame(1), Frame(2)], "twice: 1"),
         # A resumption after the newest event in the place of the last one.
         ([1, 2, 3], [ON, Frame(1), ON, Frame(3)], "lost: 2"),
+        ([1, 2], [GAP, Frame(1), ON, Frame(1), Frame(2)], "twice: 1"),
         # A gap that is not told.
         ([1, 2, 3, 4], [ON, Frame(1), GAP, Frame(2), ON, Frame(4)], "lost: 3"),
         ([1, 2, 3], [ON, Frame(1), Frame(3), Frame(2)], "lost: 2"),
