@@ -66,8 +66,9 @@ def object_server(kind: str, folder: Path) -> Iterator[ObjectServer]:
         _await_start(process, port, is_moto=kind == "moto")
         yield ObjectServer(kind, port)
     finally:
-        process.terminate()
-        process.wait(10)
+        # It keeps nothing that is wanted, and on a busy machine its own end takes long.
+        process.kill()
+        process.wait(30)
 
 
 def _await_start(process: "subprocess.Popen[bytes]", port: int, *, is_moto: bool) -> None:
