@@ -15,9 +15,9 @@ from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.access_revocation import access_ended
 from gatewayd.http.connections.fast_path import FastConnection
+from gatewayd.http.connections.known_heads import KnownHead
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
 from gatewayd.http.errors import refuse
-from gatewayd.http.known_heads import KnownHead
 from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, standard_headers
 from gatewayd.http.observation import (
     CLIENT_CLOSED_STATUS,

@@ -31,10 +31,10 @@ from gatewayd.http.audit import (
 )
 from gatewayd.http.body import check_media_type
 from gatewayd.http.connections.admission import IDENTITY_PROVIDER, RequestAdmission, is_within, take_place
+from gatewayd.http.connections.known_heads import KnownHead, remember_head
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import ACTOR, CLIENT, CREDENTIAL, FORGED_HEADERS, REPLY_HEADERS, REQUEST_ID, SITE
 from gatewayd.http.errors import guard
-from gatewayd.http.known_heads import KnownHead, remember_head
 from gatewayd.http.origins import FETCH_SITE, OriginRules
 from gatewayd.http.responses.fast_response import JsonReply
 from gatewayd.http.routes import ANTHROPIC_VERSION, BASES, Handler, Route, RouteAccess, RouteDialect

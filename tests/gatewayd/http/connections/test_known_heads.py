@@ -1,4 +1,4 @@
-"""Tests for gatewayd.http.known_heads."""
+"""Tests for gatewayd.http.connections.known_heads."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from aiohttp.http_parser import RawRequestMessage
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
-from gatewayd.http.known_heads import remember_head
+from gatewayd.http.connections.known_heads import remember_head
 
 NAMES = ((b"Host", b"a"), (b"Content-Length", b"7"), (b"Authorization", b"Bearer k"))
 
