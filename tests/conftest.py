@@ -16,7 +16,8 @@ from tests.fakes.providers.weights import obtain_weights
 from tests.fakes.storage import migrated
 from tests.fakes.storage.postgres import Postgres, start_postgres
 from tests.suite import markers
-from tests.suite.coverage import ExecutedFunctions
+from tests.suite.bytecode import compile_all
+from tests.suite.coverage import ExecutedFunctions, is_whole
 
 
 def missing(component: str, reason: str) -> None:
@@ -52,6 +53,13 @@ def pytest_configure(config: pytest.Config) -> None:
     platform.processor()
     config.pluginmanager.register(ExecutedFunctions(config))
     config.pluginmanager.register(markers.Guard())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile all modules before the workers of a whole run start, which need every one of them."""
+    if is_whole(config):
+        compile_all(config)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

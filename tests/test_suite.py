@@ -1,12 +1,15 @@
 """The rules of the suite itself: what ran is noted, what a test starts is known."""
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from _pytest.assertion import rewrite
 
+from tests.suite.bytecode import bytecode_of, compile_all
 from tests.suite.executed import all_public, has_run, public_functions
 from tests.suite.markers import is_local
 
@@ -146,3 +149,23 @@ def test_a_whole_run_that_executes_too_little_fails(
     assert "1 passed" in run.stdout
     assert ("not executed: gatewayd/daemon.py Daemon.run" in run.stdout) is bool(status)
     assert "not executed: gatewayd/ids.py now\n" not in run.stdout
+
+
+@pytest.mark.process
+def test_bytecode_is_made_as_pytest_and_python_read_it(
+    pytestconfig: pytest.Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    rewritten, plain = tmp_path / "test_one.py", tmp_path / "other.py"
+    rewritten.write_text("def test_it():\n    assert 1 + 1 == 2\n")
+    plain.write_text("VALUE = 3\n")
+    compile_all(pytestconfig, [rewritten, plain])
+    code = rewrite._read_pyc(rewritten, bytecode_of(rewritten, is_test=True))
+    assert code is not None
+    assert "@pytest_ar" in code.co_names
+    header = bytecode_of(plain, is_test=False).read_bytes()[:16]
+    assert header[:4] == importlib.util.MAGIC_NUMBER
+    # A later run leaves it alone.
+    before = bytecode_of(plain, is_test=False).stat().st_mtime_ns
+    compile_all(pytestconfig, [rewritten, plain])
+    assert bytecode_of(plain, is_test=False).stat().st_mtime_ns == before
