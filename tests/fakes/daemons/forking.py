@@ -1,7 +1,8 @@
 """`python -m gatewayd` and `python -m gatewayctl` without their imports: forked from one that made them.
 
 A process of its own, with the given arguments, environment, working directory and standard streams, and with
-no thread, task or socket of another. The imports are nine tenths of most of these processes' time.
+no thread, task or socket of another. The imports are nine tenths of most of these processes' time. A command
+of gatewayctl that gives an order to `python -m gatewayd.offline` forks that too.
 """
 
 import atexit
@@ -19,15 +20,24 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 ROOT = Path(__file__).parents[3]
-# The module that each program's `__main__` loads.
-PROGRAMS = {"gatewayd": "gatewayd.command", "gatewayctl": "gatewayctl.main"}
+# The modules that each process loads which others are forked from: that of the program's `__main__` first.
+OFFLINE = "gatewayctl offline"
+PROGRAMS = {
+    "gatewayd": ("gatewayd.command",),
+    "gatewayctl": ("gatewayctl.main",),
+    OFFLINE: ("gatewayctl.main", "gatewayctl.offline.orders", "gatewayd.offline.__main__"),
+}
+# Nouns whose commands work without the daemon.
+OFFLINE_NOUNS = {"backup", "database", "db", "import", "secret"}
 MAX_REQUEST_BYTES = 128 * 1024
 MAX_DESCRIPTORS = 8
 
@@ -119,8 +129,9 @@ def start(program: str, args: Sequence[str], env: Mapping[str, str], streams: Se
     request = json.dumps([list(args), dict(env), str(Path.cwd())]).encode()
     assert len(request) < MAX_REQUEST_BYTES
     reading, writing = os.pipe()
+    loaded = OFFLINE if program == "gatewayctl" and OFFLINE_NOUNS & set(args) else program
     try:
-        socket.send_fds(_loaded(program), [request], [*streams, writing])
+        socket.send_fds(_loaded(loaded), [request], [*streams, writing])
     finally:
         os.close(writing)
     return Forked([program, *args], reading)
@@ -226,17 +237,67 @@ class Forker:
         sys.argv[1:] = args
 
 
+class ForkedOrder:
+    """`python -m gatewayd.offline` as `subprocess.Popen` starts it, with two pipes."""
+
+    def __init__(self, command: Sequence[str], *, stdin: int, stdout: int) -> None:
+        assert command[1:] == ["-m", "gatewayd.offline"]
+        assert stdin == stdout == subprocess.PIPE
+        self.returncode: int | None = None
+        given, giving = os.pipe()
+        taking, taken = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.dup2(given, 0)
+            os.dup2(taken, 1)
+            _run_order()
+        os.close(given)
+        os.close(taken)
+        self.stdin, self.stdout = os.fdopen(giving, "wb"), os.fdopen(taking, "rb")
+
+    def __enter__(self) -> "ForkedOrder":
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        self.stdout.close()
+        self.stdin.close()
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+
+def _run_order() -> NoReturn:
+    """Run the order in the forked process, as a new interpreter would, and end."""
+    os.closerange(3, 256)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    status = 1
+    try:
+        status = import_module("gatewayd.offline.__main__").main()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 def main(program: str, descriptor: str) -> NoReturn:
     gc.disable()
-    import_module(PROGRAMS[program])
-    entry = import_module(f"{program}.__main__")
+    for module in PROGRAMS[program]:
+        import_module(module)
+    package = program.partition(" ")[0]
+    entry = import_module(f"{package}.__main__")
     gc.freeze()
     gc.enable()
     become = Forker(socket.socket(fileno=int(descriptor))).serve()
     if become is None:
         sys.exit()
     become()
-    sys.argv[0] = str(ROOT / program / "__main__.py")
+    if program == OFFLINE:
+        orders = import_module("gatewayctl.offline.orders")
+        vars(orders)["subprocess"] = SimpleNamespace(Popen=ForkedOrder, PIPE=subprocess.PIPE)
+    sys.argv[0] = str(ROOT / package / "__main__.py")
     sys.exit(entry.main())
 
 
