@@ -31,7 +31,7 @@ from typing import IO, Any, NoReturn
 ROOT = Path(__file__).parents[3]
 # The modules that each process loads which others are forked from: that of the program's `__main__` first.
 OFFLINE = "gatewayctl offline"
-PROGRAMS = {
+PROGRAMS: dict[str, tuple[str, ...]] = {
     "gatewayd": ("gatewayd.command",),
     "gatewayctl": ("gatewayctl.main",),
     OFFLINE: ("gatewayctl.main", "gatewayctl.offline.orders", "gatewayd.offline.__main__"),
