@@ -54,7 +54,7 @@ def make_answer_services(
 ) -> AnswerServices:
     """Return the services, with the options of the settings."""
     stores, chats, models = live.stores, live.chats.chats, extensions.task_models
-    background = BackgroundWork(models, stores.chats, stores.messages, live.events, live.deferred)
+    background = BackgroundWork(models, stores.chats, stores.messages, live.events, live.deferred, register)
     after = PostProcessing(
         extensions.outlets,
         background,

@@ -27,7 +27,7 @@ MISSED_STATES: Final = 2
 """How often a node does not name a call before it has ended: its news may arrive in another order."""
 
 FORGET_SECONDS: Final = 60.0
-"""How long the calls of a silent node are remembered, as it may come back."""
+"""How long calls are remembered that their node no longer names, or whose node is silent."""
 
 ASKED, OPENED, ENDED, STATE, WANTED, ANSWER = (
     f"call.{name}" for name in ("asked", "opened", "ended", "state", "wanted", "answer")
@@ -121,7 +121,11 @@ class ForeignCalls:
     def list(self) -> Sequence[EventCall]:
         """Return the unanswered calls of the other nodes that live."""
         since = self._elapsed() - DEAD_SECONDS
-        return [each.call for each in self._calls.values() if each.seen_at >= since]
+        return [
+            each.call
+            for each in self._calls.values()
+            if each.seen_at >= since and each.missed < MISSED_STATES
+        ]
 
     async def answer(self, user_id: str, call_id: str, answer: Mapping[str, Any]) -> None:
         """Pass an answer to the node of a call, with `result` or `error`.
@@ -182,7 +186,8 @@ class ForeignCalls:
             if each.is_heard(self._hub)
         }
         state = own, heard
-        if state != self._told if not is_due else any(state) or any(self._told):
+        # Each second without a change too: the news of an end may be lost.
+        if is_due or state != self._told:
             self._told = state
             self._messages.tell(STATE, {"calls": own, "heard": heard})
 
@@ -212,12 +217,14 @@ class ForeignCalls:
 
     def _take_state(self, sender: str, body: Mapping[str, Any]) -> None:
         now, named = self._elapsed(), set(body["calls"])
-        for call_id, each in list(self._calls.items()):
+        for call_id, each in self._calls.items():
             if each.node_id != sender:
                 continue
-            each.seen_at, each.missed = now, 0 if call_id in named else each.missed + 1
-            if each.missed >= MISSED_STATES:
-                del self._calls[call_id]
+            if call_id in named:
+                each.seen_at, each.missed = now, 0
+            else:
+                # Whether it has an answer, its node says to those who give one.
+                each.missed += 1
         unknown = sorted(named - self._calls.keys())
         if unknown:
             self._messages.tell(WANTED, {"calls": unknown}, to=sender)

@@ -14,6 +14,7 @@ from tests.conftest import real_postgres
 from tests.fakes.daemons.chat_site import COMPLETIONS, EVENTS, House, Turn, wait_until
 from tests.fakes.daemons.nodes import LEASE_SECONDS, running_nodes, slow_services
 from tests.fakes.daemons.paused_processes import stopped
+from tests.fakes.daemons.redis_server import redis_server
 from tests.fakes.http.multipart_forms import FORM, file_part, form
 from tests.fakes.http.raw_http import send
 from tests.fakes.providers.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
@@ -84,7 +85,10 @@ def test_a_start_leaves_the_answers_of_other_nodes_alone(tmp_path: Path, postgre
 
 
 def test_another_node_stops_an_answer(tmp_path: Path, postgres: Postgres) -> None:
-    with running_nodes(tmp_path, postgres.migrated_database()) as (first, second):
+    with (
+        redis_server() as redis,
+        running_nodes(tmp_path, postgres.migrated_database(), server=redis) as (first, second),
+    ):
         turn, task_id = hang(first)
         stopped_at = time.monotonic()
         assert second.ok("POST", f"/api/tasks/stop/{task_id}")["status"] is True
@@ -93,6 +97,15 @@ def test_another_node_stops_an_answer(tmp_path: Path, postgres: Postgres) -> Non
         message = second.message(turn)
         assert (message["done"], message["content"]) == (True, "Hello")
         assert_call_is_answered_once(first, second)
+        redis.stop()
+        # Answers go on, and are stopped by the database.
+        turn, task_id = hang(first)
+        assert list(second.tasks_of(turn)) == [task_id]
+        assert second.ok("POST", f"/api/tasks/stop/{task_id}")["status"] is True
+        assert list(first.tasks_of(turn)) == []
+        redis.start()
+        wait_until(lambda: second.call("POST", f"{EVENTS}/ticket")[0] == 200, "Redis")
+        assert_call_is_answered_once(second, first)
         first.assert_well()
         second.assert_well()
 

@@ -11,7 +11,8 @@ from gatewayd.chats.tags import make_tag
 from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError
-from gatewayd.pipeline.runs.interfaces import EventEmitter, RunContext, RunOptions
+from gatewayd.nodes.runs import RUN_TAKEN
+from gatewayd.pipeline.runs.interfaces import EventEmitter, RunContext, RunOptions, RunRegister
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.pipeline.tasks.models import TaskModels
 from gatewayd.write_attempt import CHAT_ITSELF_ID, Key, Work
@@ -22,7 +23,8 @@ log = logging.getLogger(__name__)
 class BackgroundWork:
     """Runs the tasks that the request names and the settings allow; a failing task is logged and skipped.
 
-    During a database outage the events are still emitted, and the writes are deferred.
+    During a database outage the events are still emitted, and the writes are deferred. A run whose message
+    another run has claimed makes nothing more.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class BackgroundWork:
         messages: MessageStore,
         events: EventEmitter,
         deferred: DeferredWrites,
+        register: RunRegister,
         clock: ids.Clock = ids.now,
     ) -> None:
         self._models = models
@@ -39,6 +42,7 @@ class BackgroundWork:
         self._messages = messages
         self._events = events
         self._deferred = deferred
+        self._register = register
         self._clock = clock
 
     async def run(self, context: RunContext, messages: Sequence[Body], options: RunOptions) -> None:
@@ -53,11 +57,20 @@ class BackgroundWork:
             is_of_chat = task is not prompts.FOLLOW_UPS
             if not is_allowed or task.name not in context.background or (is_of_chat and context.chat is None):
                 continue
+            if await self._is_taken(context):
+                return
             try:
                 answer = await self._models.text(task, messages, context.request, context.actor)
                 await make(context, messages, answer)
             except GatewayError as error:
                 log.warning("%s failed: %s", task.name, error.full_message, extra=context.target.log_fields)
+
+    async def _is_taken(self, context: RunContext) -> bool:
+        try:
+            async with self._register.fenced(context.claim):
+                return False
+        except GatewayError as error:
+            return error.code == RUN_TAKEN
 
     async def _follow_up(self, context: RunContext, messages: Sequence[Body], answer: str) -> None:
         questions = prompts.read_follow_ups(answer)

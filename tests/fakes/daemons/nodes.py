@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.daemons.chat_site import House, Person, living
-from tests.fakes.daemons.redis_server import redis_server
+from tests.fakes.daemons.redis_server import RedisServer, redis_server
 from tests.fakes.providers.background_upstream import background_upstream
 
 LEASE_SECONDS = 3
@@ -23,13 +23,17 @@ def running_nodes(
     address: str,
     count: int = 2,
     people: Mapping[str, Person] | None = None,
+    server: RedisServer | None = None,
     **settings: str,
 ) -> Iterator[list[House]]:
-    """Run nodes, each with its own state and plugins; the first makes the people unless there are some."""
+    """Run nodes, each with its own state and plugins; the first makes the people unless there are some.
+
+    They have a Redis of their own, unless the test has one that it stops.
+    """
     files = folder / "files"
     files.mkdir(mode=0o700, parents=True)
     with ExitStack() as stack:
-        redis = stack.enter_context(redis_server())
+        redis = server or stack.enter_context(redis_server())
         shared = {"DATABASE_URL": address, "FILE_STORE": str(files), "REDIS_URL": redis.url}
         provider = stack.enter_context(background_upstream())
         houses: list[House] = []

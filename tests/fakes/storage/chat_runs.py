@@ -248,7 +248,8 @@ def make_runs(
     deferred = deferred or DeferredWrites(tasks)
     rewriting = MessageUpdates(stores.chats, stores.messages, deferred)
     models = models or TaskModels(catalog, NoFilters())
-    background = BackgroundWork(models, stores.chats, stores.messages, events, deferred)
+    register = register or LocalRuns()
+    background = BackgroundWork(models, stores.chats, stores.messages, events, deferred, register)
     after = PostProcessing(outlets or NoOutlets(), background, owned, rewriting, events)
     answers = RunMessageWriter(stores.messages, stores.chats, stores.transactor)
     desk = RunServices(
@@ -260,7 +261,7 @@ def make_runs(
         tasks,
         deferred,
         room or RunPlaces(),
-        register or LocalRuns(),
+        register,
     )
     return RunService(desk, catalog, stores.chats, owned, after)
 
@@ -284,7 +285,9 @@ class NoOutlets:
 
 
 @asynccontextmanager
-async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[World]:
+async def running_world(
+    outlets: RunOutlets | None = None, register: RunRegister | None = None
+) -> AsyncIterator[World]:
     """Open a world; close the tasks at the end."""
     state, tasks = ChatState(), TaskRegistry()
     effects = MemoryEffects(state)
@@ -299,7 +302,7 @@ async def running_world(outlets: RunOutlets | None = None) -> AsyncIterator[Worl
     models = TaskModels(catalog, NoFilters())
     deferred = DeferredWrites(tasks)
     room = RunPlaces()
-    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred, room)
+    runs = make_runs(stores, catalog, pipeline, events, tasks, outlets, models, deferred, room, register)
     stopping = TaskControl(tasks, FakeOwnedChats(stores.chats, stores.messages), LocalRuns())
     yield World(state, pipeline, events, tasks, source, models, runs, stopping, deferred, room)
     await deferred.close(0)

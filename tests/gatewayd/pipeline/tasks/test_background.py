@@ -1,6 +1,8 @@
 """Tests for gatewayd.pipeline.tasks.background."""
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -9,6 +11,8 @@ from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body, Completion
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.nodes.records import RunClaim
+from gatewayd.nodes.runs import RUN_TAKEN, LocalRuns
 from gatewayd.pipeline.runs.interfaces import RunOptions
 from gatewayd.plugins.runtime.context import CallScope
 from gatewayd.write_attempt import CHAT_ITSELF_ID
@@ -201,3 +205,35 @@ async def test_what_the_database_cannot_take_now_is_told_at_once_and_written_lat
         assert world.message().attributes["followUps"] == ["Why?", "How?"]
         assert world.state.chats["c"].title == ("A chat" if is_renamed else "On things")
         assert sorted(world.state.tags["c"]) == ["deep_sea", "science"]
+
+
+class TakenRuns(LocalRuns):
+    """A claim that fails with an error from some moment on."""
+
+    def __init__(self) -> None:
+        self.error: GatewayError | None = None
+
+    @asynccontextmanager
+    async def fenced(self, claim: RunClaim) -> AsyncIterator[None]:
+        if self.error is not None:
+            raise self.error
+        yield
+
+
+@pytest.mark.parametrize(("code", "made"), [(RUN_TAKEN, 1), (None, 3)])
+async def test_a_run_that_lost_its_message_makes_nothing_more(code: str | None, made: int) -> None:
+    register = TakenRuns()
+    async with running_world(register=register) as world:
+        scopes = answer_tasks(world, ANSWERS)
+        answered = world.source.complete
+
+        async def lose(body: Body, model: Model, context: CallContext) -> Completion:
+            # Without a code it is an outage, in which the work goes on.
+            register.error = GatewayError(ErrorKind.CONFLICT, "cannot", code=code)
+            return await answered(body, model, context)
+
+        world.source.complete = lose  # type: ignore[method-assign]
+        await world.runs.start(asking(background_tasks=ALL), OWNER)
+        await world.ended()
+        assert len(scopes) == made
+        assert (world.state.chats["c"].title == "On things") is (made == 3)
