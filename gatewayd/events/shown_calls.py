@@ -26,7 +26,7 @@ class ShownCall:
 
     def is_heard(self, hub: Hub) -> bool:
         """Return whether the user has a session here."""
-        return bool(self._listeners(hub))
+        return hub.is_live(self.call.target.user_id, self.call.target.chat_id)
 
     def show(self, hub: Hub) -> None:
         """Send the call to the sessions here that it is for and that have not got it."""
@@ -42,7 +42,7 @@ class ShownCall:
         """Send the call to those who hear the events of all users."""
         hub.send(hub.listeners(EVERYBODY, self.call.target.chat_id), payload_with_user(self.call))
 
-    def _listeners(self, hub: Hub) -> "list[Subscription]":
+    def _listeners(self, hub: Hub) -> list[Subscription]:
         target = self.call.target
         return list(hub.listeners(target.user_id, target.chat_id))
 

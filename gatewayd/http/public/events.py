@@ -151,7 +151,7 @@ class EventRoutes:
     @answers(TRUE)
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """`{"result": any}` or `{"error": "..."}` -> true; 409 for an answered call, 404 for an unknown
-        one."""
+        one, 503 if the node of the call does not reply: the answer may count."""
         body = await read_object(request, self._body_limit, LARGE_LIMITS)
         user_id, call_id = actor(request).user_id, request.match_info["id"]
         if ("result" in body) == ("error" in body):
