@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -133,8 +133,11 @@ class LocalBlobs:
         )
 
     async def remove_abandoned(self, before: int) -> Sequence[int]:
-        """Delete the unfinished uploads that were not written to since a time; return their sizes."""
-        return await _in_thread(lambda: _remove_old(self._unfinished(), before))
+        """Delete the unfinished uploads that were not written to since a time; return their sizes.
+
+        The empty folders of other nodes that were not written to since then go, too.
+        """
+        return await _in_thread(lambda: self._remove_abandoned(before))
 
     async def _fill(self, sink: "_Sink", stream: AsyncIterator[bytes], limit: int) -> None:
         buffer = bytearray()
@@ -156,6 +159,19 @@ class LocalBlobs:
     def _stored(self) -> dict[str, Path]:
         folders = [each for each in _entries(self._folder) if each.name != INCOMING and each.is_dir()]
         return {path.name: path for folder in folders for path in _entries(folder)}
+
+    def _remove_abandoned(self, before: int) -> Sequence[int]:
+        others = [
+            path
+            for path in _entries(self._folder / INCOMING)
+            if path.is_dir() and path != self._incoming and _is_older(path, before)
+        ]
+        removed = _remove_old(self._unfinished(), before)
+        for path in others:
+            with suppress(OSError):
+                # It has files, or another node removed it.
+                path.rmdir()
+        return removed
 
     def _unfinished(self) -> list[Path]:
         found = _entries(self._folder / INCOMING)
@@ -180,10 +196,18 @@ class _Sink:
     def open(self) -> None:
         """Create the file."""
         with self._lock:
-            self._part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not self._discarded:
-                self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                self._has_part = True
+            if self._discarded:
+                return
+            try:
+                self._create()
+            except FileNotFoundError:
+                # Another node has just removed the empty folder.
+                self._create()
+            self._has_part = True
+
+    def _create(self) -> None:
+        self._part.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
     def write(self, data: bytes) -> None:
         """Append bytes."""

@@ -145,3 +145,38 @@ async def test_a_sweep_at_any_time_takes_what_is_old(tmp_path: Path, blobs: Loca
 async def stream_of(*file_ids: str) -> AsyncIterator[str]:
     for file_id in file_ids:
         yield file_id
+
+
+async def test_empty_folders_of_other_nodes_are_removed_once_they_are_old(tmp_path: Path) -> None:
+    own, other = (LocalBlobs(tmp_path, name, is_shared=True) for name in ("own", "other"))
+    for store, key in ((own, "key-1"), (other, "key-2")):
+        await store.receive(key, stream(b"x"), 0)
+    incoming = tmp_path / module.INCOMING
+    (incoming / "busy").mkdir()
+    (incoming / "busy" / "key-3").write_bytes(b"half")
+    now = int(incoming.stat().st_mtime)
+    assert await own.remove_abandoned(now - 60) == []
+    assert len(list(incoming.iterdir())) == 3
+    for name in ("own", "other", "busy"):
+        os.utime(incoming / name, (now - 100, now - 100))
+    assert await own.remove_abandoned(now - 60) == []
+    assert sorted(path.name for path in incoming.iterdir()) == ["busy", "own"]
+    # The other node goes on.
+    await other.receive("key-4", stream(b"y"), 0)
+    assert other.path("key-4").read_bytes() == b"y"
+
+
+async def test_a_folder_that_goes_away_before_the_file_is_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, folder = os.open, tmp_path / module.INCOMING / "own"
+
+    def remove_first(path: Any, *rest: Any) -> int:
+        monkeypatch.setattr(os, "open", real)
+        folder.rmdir()
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, "open", remove_first)
+    store = LocalBlobs(tmp_path, "own", is_shared=True)
+    await store.receive("key-1", stream(b"x"), 0)
+    assert store.path("key-1").read_bytes() == b"x"
