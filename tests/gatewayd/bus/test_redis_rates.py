@@ -76,6 +76,9 @@ async def test_200_streams_over_two_nodes_stay_within_the_limits(redis: RedisSer
             for _ in range(3)
         ]
         assert most == 20
+        # What a node gives back reaches Redis a little later than the end of its call.
+        for rates in nodes.rates:
+            await rates.flush(10)
         used = sum(number % 150 for answers in rounds for number in range(200) if answers[number])
         final = await use_of(nodes.rates[0], one)
         assert (final.parallel, final.tokens) == (0, used)
@@ -211,6 +214,25 @@ async def test_callers_that_go_away_leave_nothing(redis: RedisServer) -> None:
         await rates.flush(5)
         use = await use_of(rates, one)
         assert (use.requests, use.tokens, use.parallel) == (0, 0, 0)
+
+
+async def test_a_caller_that_goes_away_as_its_reply_arrives_leaves_nothing(redis: RedisServer) -> None:
+    one = pot(requests=10, parallel=10)
+    async with rate_nodes(redis, 1) as nodes:
+        rates = nodes.rates[0]
+        asked: list[asyncio.Future[object]] = []
+
+        async def first() -> None:
+            held = await taken(rates, one)
+            # The reply of the second came with this one.
+            asked[1].cancel()
+            rates.give_back(held, 0)
+
+        asked += [asyncio.ensure_future(first()), asyncio.ensure_future(rates.take([one], 0))]
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert asked[1].cancelled()
+        use = await use_of(rates, one)
+        assert (use.requests, use.parallel) == (1, 0)
 
 
 async def test_numbers_of_any_size(redis: RedisServer) -> None:
