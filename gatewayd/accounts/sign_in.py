@@ -8,12 +8,12 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.accounts import attempts
-from gatewayd.accounts.attempt_desk import AttemptCounts, AttemptDesk, ClaimedTry, SharedAttempts
 from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit, network_of, wide_network_of
 from gatewayd.accounts.devices import DeviceCookies
 from gatewayd.accounts.interfaces import UserStore
 from gatewayd.accounts.passwords import Passwords
 from gatewayd.accounts.records import Actor, CredentialKind, User
+from gatewayd.accounts.shared_attempts.desk import AttemptCounts, AttemptDesk, ClaimedTry, SharedAttempts
 from gatewayd.accounts.texts import email_key
 from gatewayd.errors import ErrorKind, GatewayError, invalid
 

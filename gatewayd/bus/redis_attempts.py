@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from gatewayd import ids
-from gatewayd.accounts.attempt_desk import SharedCount
+from gatewayd.accounts.shared_attempts.desk import SharedCount
 from gatewayd.bus.redis_client import RedisClient
 from gatewayd.errors import GatewayError
 
@@ -41,7 +41,7 @@ Reply = TypeVar("Reply")
 
 
 class RedisAttempts:
-    """Implements `accounts.attempt_desk.SharedAttempts`. Redis has digests instead of names."""
+    """Implements `accounts.shared_attempts.desk.SharedAttempts`. Redis has digests instead of names."""
 
     def __init__(self, client: RedisClient, *, prefix: str = "gatewayd") -> None:
         self._client = client

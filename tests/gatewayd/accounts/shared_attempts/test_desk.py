@@ -1,12 +1,12 @@
-"""Tests for gatewayd.accounts.attempt_desk."""
+"""Tests for gatewayd.accounts.shared_attempts.desk."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from gatewayd.accounts.attempt_desk import AttemptDesk, ClaimedTry, SharedCount
 from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit
+from gatewayd.accounts.shared_attempts.desk import AttemptDesk, ClaimedTry, SharedCount
 
 LIMIT = AttemptLimit(2, 900)
 

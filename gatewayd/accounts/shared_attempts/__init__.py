@@ -1,0 +1,1 @@
+"""Tries of sign-ins that several nodes count together."""
