@@ -171,7 +171,7 @@ async def open_documents(
     await asyncio.to_thread(shutil.rmtree, settings.data_dir / READERS_FOLDER, ignore_errors=True)
     engines = SearchEngines(
         index=await open_index(settings, database, stores.passages, tasks, stack),
-        words=await stack.enter_async_context(open_lexical(reader)),
+        words=await stack.enter_async_context(open_lexical(reader, tasks)),
         embedding=make_embedding(settings, tasks, calls),
     )
     stack.push_async_callback(engines.embedding.close)

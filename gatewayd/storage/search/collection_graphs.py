@@ -36,7 +36,7 @@ COLLECTION_LOCK: Final = f"{LOCK_CLASS}, hashtext({{collection}}) & {LOCK_COUNT 
 TABLES: Final = """
 CREATE TABLE vector_backlog (
     space_id BIGINT NOT NULL REFERENCES embedding_spaces (id) ON DELETE CASCADE,
-    file_id VARCHAR(64) COLLATE "C" NOT NULL REFERENCES files (id) ON DELETE CASCADE,
+    file_id VARCHAR(64) COLLATE "C" NOT NULL,
     PRIMARY KEY (space_id, file_id)
 );
 CREATE INDEX idx_vector_backlog_file ON vector_backlog (file_id);
@@ -118,6 +118,12 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE OR REPLACE FUNCTION graph_file_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM vector_backlog WHERE file_id = OLD.id;
+    RETURN NULL;
+END $$;
+
 CREATE OR REPLACE FUNCTION graph_removed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS %I', OLD.vectors);
@@ -149,6 +155,8 @@ TRIGGERS: Final = {
     "graph_link_added": "AFTER INSERT ON collection_files FOR EACH ROW EXECUTE FUNCTION graph_link_added()",
     "graph_link_removed": "AFTER DELETE ON collection_files FOR EACH ROW "
     "EXECUTE FUNCTION graph_link_removed()",
+    # No foreign key: the first start of this version would wait for files that are locked.
+    "graph_file_removed": "AFTER DELETE ON files FOR EACH ROW EXECUTE FUNCTION graph_file_removed()",
     "graph_removed": "AFTER DELETE ON collection_graphs FOR EACH ROW EXECUTE FUNCTION graph_removed()",
 }
 TABLE_TRIGGERS: Final = {
@@ -334,7 +342,7 @@ async def install() -> None:
         if not is_installed:
             await client.execute_script(TABLES)
         await client.execute_script(FUNCTIONS)
-        await _add_triggers(client, TRIGGERS)
+        await add_triggers(client, TRIGGERS)
         if not is_installed:
             # The triggers wait for writers, so nothing is published from here on.
             await _add_backlog(client)
@@ -343,10 +351,11 @@ async def install() -> None:
 async def watch_table(client: Any, table: str, space_id: int) -> None:
     """Create the triggers of a space's table that do not exist."""
     triggers = {name: made.format(table=table, space=space_id) for name, made in TABLE_TRIGGERS.items()}
-    await _add_triggers(client, triggers, table)
+    await add_triggers(client, triggers, table)
 
 
-async def _add_triggers(client: Any, triggers: dict[str, str], table: str = "") -> None:
+async def add_triggers(client: Any, triggers: dict[str, str], table: str = "") -> None:
+    """Create the triggers that do not exist, passed by name; `table` is the only one with these names."""
     _, rows = await client.execute_query(SELECT_TRIGGERS, [list(triggers), table])
     present = {row[0] for row in rows}
     for name, made in triggers.items():

@@ -20,10 +20,12 @@ from gatewayd.storage.engine.readers import PoolReader, SqliteReader
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search import fts, passage_removal
 from gatewayd.storage.search.bigrams import SegmentedQuery, is_letter, segment_query
+from gatewayd.storage.search.collection_words import CollectionWords
 from gatewayd.storage.search.file_fts_cache import FileWordCache
 from gatewayd.storage.search.ranks import PassageRanking, match_any
 from gatewayd.storage.search.term_selection import MAX_MATCHED_PASSAGES, TermPlan
 from gatewayd.storage.tables.documents import CollectionRow, FileRow
+from gatewayd.tasks import TaskRegistry
 from gatewayd.text import replace_presentation_forms
 
 log = logging.getLogger(__name__)
@@ -80,10 +82,15 @@ SCOPE_FILES: Final = {
 
 
 @asynccontextmanager
-async def open_lexical(reader: SqliteReader | PoolReader) -> AsyncIterator[LexicalIndex]:
-    """Yield the lexical index of the reader's database, and close it."""
+async def open_lexical(
+    reader: SqliteReader | PoolReader, tasks: TaskRegistry | None = None
+) -> AsyncIterator[LexicalIndex]:
+    """Yield the lexical index of the reader's database, and close it.
+
+    With `tasks`, which make them, large collections on PostgreSQL have tables of their words.
+    """
     if isinstance(reader, PoolReader):
-        yield PostgresLexical(reader)
+        yield PostgresLexical(reader, None if tasks is None else CollectionWords(reader, tasks))
         return
     files = FileWordCache()
     try:
@@ -164,10 +171,11 @@ class SqliteLexical:
 
 
 class PostgresLexical:
-    """Implements `ingest.interfaces.LexicalIndex` with text search."""
+    """Implements `ingest.interfaces.LexicalIndex`: with BM25 for large collections, else with text search."""
 
-    def __init__(self, reader: PoolReader) -> None:
+    def __init__(self, reader: PoolReader, words: CollectionWords | None = None) -> None:
         self._reader = reader
+        self._words = words
 
     async def search(self, scope: SearchScope, query: str, limit: int) -> Sequence[SearchHit]:
         """Return the passages that match any word of a text, best first."""
@@ -176,6 +184,9 @@ class PostgresLexical:
         if not text or limit < 1 or not fits_columns(FileRow, id=scope.id):
             return []
         with translate_errors("search words"):
+            found_by_weight = await self._search_weights(scope, segmented, limit)
+            if found_by_weight is not None:
+                return found_by_weight
             stems = (await self._reader.rows(SELECT_STEMS, text))[:MAX_TERMS]
             if not stems:
                 return []
@@ -194,6 +205,16 @@ class PostgresLexical:
                     break
         return found[:limit]
 
+    async def _search_weights(
+        self, scope: SearchScope, segmented: SegmentedQuery, limit: int
+    ) -> Sequence[SearchHit] | None:
+        """Return the best passages of a large collection; None where text search has to find them."""
+        terms = split_terms(segmented.text)
+        # A single character is searched as a prefix.
+        if self._words is None or scope.kind is ScopeKind.FILE or any(is_letter(term) for term in terms):
+            return None
+        return await self._words.search(scope.id, " ".join(terms), limit)
+
     async def _search(
         self, scope: SearchScope, wanted: Sequence[str], limit: int, rare: str = ""
     ) -> Sequence[SearchHit]:
@@ -208,8 +229,11 @@ class PostgresLexical:
         return [SearchHit(*row) for row in rows]
 
     async def check(self, scope: SearchScope) -> Sequence[str]:
-        """Return nothing: the database generates the column from the text."""
-        return []
+        """Compare the words of a large collection, repair them, and return the differences."""
+        if self._words is None or scope.kind is ScopeKind.FILE or not fits_columns(FileRow, id=scope.id):
+            return []
+        with translate_errors("check the words of the collection"):
+            return await self._words.check(scope.id)
 
 
 def _stem_query(stem: str) -> str:

@@ -16,7 +16,8 @@ MAX_EXACT: Final = 2**53
 
 DERIVED: Final = re.compile(
     r"(?:words_\d+(?:_[a-z]+)?|space_vectors_\d+|collection_vectors_\d+_\d+|"
-    r"collection_graphs|vector_backlog|sqlite_.*|cluster_(?:changes|pending|version))"
+    r"collection_words(?:_\d+)?|collection_graphs|(?:vector|word)_backlog|sqlite_.*|"
+    r"cluster_(?:changes|pending|version))"
 )
 """Names of tables that are made from others: the words of collections, vectors of pgvector, changes."""
 

@@ -128,6 +128,11 @@ async def test_the_table_follows_every_change(
     # The process that published it was killed before it copied: the next search does.
     assert await texts_of(shelf, index, A) == ["x", "x", "x"]
     assert await run("SELECT * FROM vector_backlog") == []
+    # A file that is removed before anybody copied its vectors.
+    await shelf.upload("i", "a")
+    await shelf.publish("i", "x")
+    await shelf.files.remove("i")
+    assert await run("SELECT * FROM vector_backlog") == []
     # Replaced by another text, taken out, and removed.
     await shelf.passages.stage("h", extraction("new"))
     await shelf.embed("h")

@@ -70,6 +70,9 @@ def test_derived_tables_are_no_content() -> None:
         "space_vectors_3",
         "collection_vectors_3_44",
         "vector_backlog",
+        "collection_words",
+        "collection_words_44",
+        "word_backlog",
         "sqlite_sequence",
         "tortoise_migrations",
     ]
