@@ -12,6 +12,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.ingest.records import EmbeddingSpace, FileStatus, ScopeKind, SearchScope
 from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
+from gatewayd.storage.engine.postgres import lock_key
 from gatewayd.storage.search import collection_graphs
 from gatewayd.storage.search.collection_graphs import CollectionGraph
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
@@ -235,7 +236,7 @@ async def test_a_build_that_was_killed_is_done_again(
     # One node builds at a time.
     client = get_connection("postgresql")
     held = await client.take_connection()  # type: ignore[attr-defined]
-    await held.execute(f"SELECT pg_advisory_lock({collection_graphs.lock_key(graph.index)})")
+    await held.execute(f"SELECT pg_advisory_lock({lock_key(graph.index)})")
     with pytest.raises(GatewayError, match="cannot build the HNSW index"):
         await graph.build(client)
     await client.return_connection(held)  # type: ignore[attr-defined]
