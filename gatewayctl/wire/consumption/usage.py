@@ -63,12 +63,13 @@ class LoadLine(Reply):
 class QueueLine(Reply):
     """A queue: what works, what waits for its turn, and the maximum number that works, null without one.
 
-    The names are `model NAME` for the places of `model_queues`, `files` and `batches`.
+    The names are `model NAME` for the places of `model_queues`, `files` and `batches`. Figures of the
+    database are null while it does not answer.
     """
 
     name: str
-    working: int
-    waiting: int
+    working: int | None = None
+    waiting: int | None = None
     places: int | None = None
 
 

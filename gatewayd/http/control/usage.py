@@ -25,11 +25,14 @@ MAX_LOAD_LINES = 100
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """A queue: what works, what waits, and the maximum number that works, None without one."""
+    """A queue: what works, what waits, and the maximum number that works, None without one.
+
+    The figures are None if they are not known now.
+    """
 
     name: str
-    working: int
-    waiting: int
+    working: int | None
+    waiting: int | None
     places: int | None = None
 
 
