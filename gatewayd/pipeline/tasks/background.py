@@ -11,7 +11,7 @@ from gatewayd.chats.tags import make_tag
 from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError
-from gatewayd.nodes.runs import RUN_TAKEN
+from gatewayd.nodes.records import RUN_TAKEN
 from gatewayd.pipeline.runs.interfaces import EventEmitter, RunContext, RunOptions, RunRegister
 from gatewayd.pipeline.tasks import prompts
 from gatewayd.pipeline.tasks.models import TaskModels
