@@ -4,12 +4,27 @@ from pathlib import Path
 
 import pytest
 
+from gatewayctl.failures import CommandError
+from gatewayctl.offline.orders import run_order
 from gatewayd import ids
 from gatewayd.accounts.signing_file import read_secrets
 from gatewayd.errors import GatewayError
 from gatewayd.offline import __main__ as offline
 from gatewayd.offline.orders import ORDERS, OfflineOrder
 from gatewayd.offline.place import read_gateway
+
+
+@pytest.mark.process
+def test_a_process_of_its_own_takes_an_order_and_gives_the_result_or_the_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most other tests fork the program; this one starts it as `gatewayctl` does."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    told: list[str] = []
+    assert run_order("backup.list", told.append, None) == []
+    with pytest.raises(CommandError, match="no_such_backup") as caught:
+        run_order("backup.verify", told.append, None, name="no_such_backup")
+    assert caught.value.kind == "not_found"
 
 
 def test_an_ordinary_user_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
