@@ -58,7 +58,7 @@ from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.privacy import ControlPrivacyRoutes
 from gatewayd.http.control.settings import SettingRoutes
 from gatewayd.http.control.transactions import WriteTransactions
-from gatewayd.http.control.usage import ControlUsageRoutes
+from gatewayd.http.control.usage import ControlUsageRoutes, QueueDepth
 from gatewayd.http.limit_fields import LimitTargets
 from gatewayd.http.responses.resumable import ResumableAnswers
 from gatewayd.http.responses.streams import AnswerStreams
@@ -211,6 +211,11 @@ def say(*texts: str) -> Callable[[Body], Sequence[CompletionChunk | Exception]]:
     return script
 
 
+async def no_queues() -> Sequence[QueueDepth]:
+    """Return no queue."""
+    return []
+
+
 async def render_metrics() -> bytes:
     return b"gatewayd_ready 1.0\n"
 
@@ -249,7 +254,12 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             control.limits.limits, LimitTargets(accounts.users, accounts.groups, accounts.keys), writes
         ).routes(),
         *ControlUsageRoutes(
-            TortoiseUsage(), control.catalog.meter, LoadWatch(), accounts.users, accounts.groups
+            TortoiseUsage(),
+            control.catalog.meter,
+            LoadWatch(),
+            accounts.users,
+            accounts.groups,
+            no_queues,
         ).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(
