@@ -76,6 +76,14 @@ class PlainRequest(web.Request):
     # The names of aiohttp ----------------------------------------------------------------------------------
 
     @property
+    def app(self) -> web.Application:
+        """The application: no route was looked up."""
+        app: web.Application | None = self._protocol.app
+        if app is None:
+            raise RuntimeError("the connection belongs to no application")
+        return app
+
+    @property
     def _task(self) -> Any:  # type: ignore[override]
         return self._protocol._task_handler
 
@@ -136,6 +144,9 @@ class FastConnection(SeatedConnection):
     """
 
     fast_path: FastPath | None = None
+    app: web.Application | None = None
+    """The application that serves the connection."""
+
     known_head: object | None = None
     """What the fast path knows of the head of an earlier request, which may come again."""
 

@@ -98,7 +98,7 @@ class ConnectionServer(web.Server):
         options: dict[str, Any],
         room: DescriptorBudget,
         rates: MinimumRates,
-        fast_path: FastPath | None = None,
+        app: web.Application | None = None,
     ) -> None:
         super().__init__(
             plain.request_handler,
@@ -107,8 +107,9 @@ class ConnectionServer(web.Server):
         )
         self._options = options
         self._room = room
-        self._fast_path = fast_path
-        if fast_path is not None and not is_supported():
+        self._app = app
+        self._fast_path: FastPath | None = None if app is None else app.get(FAST_PATH)
+        if self._fast_path is not None and not is_supported():
             log.warning("fast path off: this release of aiohttp lacks names that it uses")
             self._fast_path = None
         self._unsent = UnsentWatch(self.open, rates.send)
@@ -118,7 +119,7 @@ class ConnectionServer(web.Server):
         """Return the protocol of a new connection."""
         connection = ServerConnection(self, loop=asyncio.get_running_loop(), **self._options)
         connection.room = self._room
-        connection.fast_path = self._fast_path
+        connection.fast_path, connection.app = self._fast_path, self._app
         self._unsent.start()
         return connection
 
@@ -163,7 +164,7 @@ class ServerRunner(web.AppRunner):
             self._options,
             room,
             self.app.get(RATES, MinimumRates()),
-            self.app.get(FAST_PATH),
+            self.app,
         )
 
 

@@ -79,6 +79,11 @@ class AnswerStreams:
         """Whether any answer has no first chunk yet."""
         return bool(self._waiting or self._begun)
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether answers that are asked for now fail at once."""
+        return self._is_stopped
+
     def stop(self) -> None:
         """Fail every answer that has no first chunk yet, with an error to its client.
 
@@ -215,7 +220,7 @@ class BegunWait:
 
     def __init__(self, waits: "set[BegunWait]", seconds: float | None, late: Callable[[], None]) -> None:
         self._waits = waits
-        self._late = late
+        self._late: Callable[[], None] | None = late
         self._timer: asyncio.TimerHandle | None = None
         if seconds is not None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.stop)
@@ -224,14 +229,17 @@ class BegunWait:
     def end(self) -> None:
         """End the wait; may be called again."""
         self._waits.discard(self)
+        self._late = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def stop(self) -> None:
         """End the wait, and let a task go on with it."""
+        late = self._late
         self.end()
-        self._late()
+        if late is not None:
+            late()
 
 
 def _stopped() -> GatewayError:

@@ -109,6 +109,8 @@ class ChatRoutes:
         if value is None:
             return None
         chat = with_request(openai.parse_request(value), request)
+        if chat.stream and self._streams.is_stopped:
+            return None
         begun, dialect = self._fast.begin(chat, caller, arrived), RouteDialect.OPENAI
         if isinstance(begun, BegunChatStream):
             return BegunStreamReply(request, begun, self._streams, OpenAiFrames(), dialect, arrived)

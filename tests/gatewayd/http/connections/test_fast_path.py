@@ -345,6 +345,7 @@ async def test_a_request_of_the_fast_path_has_the_facts_of_any_request() -> None
         assert str(found.url) == "http://a/fast"
         assert found._transport_sockname == site.place
         assert found._loop is asyncio.get_running_loop()
+        assert found.app[FAST_PATH] is site.path
         assert not found.task.done()
         found["name"] = 1
         assert found["name"] == 1

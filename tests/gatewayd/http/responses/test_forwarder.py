@@ -1,6 +1,7 @@
 """Tests for gatewayd.http.responses.forwarder: the same streams on the fast path and on the general way."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -9,10 +10,12 @@ from typing import Any, Final
 import pytest
 
 from gatewayd.accounts.change_notifier import AccountChange
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.responses.forwarder import StreamForwarder
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.metering.records import CallOutcome
 from gatewayd.upstream.sources.config import UpstreamTimeouts
+from gatewayd.upstream.streams.sse import ChunkReader
 from tests.fakes.http.streaming_site import SOON, StreamedReply, StreamingSite, chat, streaming_site
 from tests.fakes.providers.upstream import (
     CUT,
@@ -229,6 +232,64 @@ async def test_a_stop_fails_what_has_no_first_chunk(is_fast: bool) -> None:
         await found.settled()
         assert [call.outcome for call in found.calls.ended] == [CallOutcome.CANCELLED]
         assert not found.streams.is_waiting
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+async def test_a_stream_that_is_asked_for_after_a_stop_fails_at_once(is_fast: bool) -> None:
+    async with site(is_fast=is_fast, timeouts=UpstreamTimeouts()) as found:
+        client = await found.connect()
+        found.streams.stop()
+        client.ask()
+        reply = await client.read()
+        assert reply.status == 503
+        assert json.loads(reply.body)["error"]["message"] == "cannot get an answer: the gateway stops"
+        assert not found.streams.is_waiting
+        assert not [one for one in found.provider.requests if one.method == "POST"]
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+async def test_a_failure_within_the_gateway_is_told_and_logged(
+    is_fast: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = GatewayError(ErrorKind.INTERNAL, "cannot go on")
+
+    def fail(reader: ChunkReader, read: bytes) -> None:
+        raise error
+
+    async with site(is_fast=is_fast, timeouts=UpstreamTimeouts()) as found:
+        found.provider.script(Reply(steps=[sse(openai_chunk(content="a")), SILENCE, WORDS]))
+        client = await found.connect()
+        client.ask()
+        await client.reader.readuntil(b'"a"')
+        monkeypatch.setattr(ChunkReader, "feed", fail)
+        found.provider.release.set()
+        assert b"cannot go on" in await client.read_end()
+        await found.settled()
+        assert [call.outcome for call in found.calls.ended] == [CallOutcome.CUT]
+        assert "stream broke: cannot go on" in caplog.messages
+
+
+async def test_an_ended_stream_waits_for_no_garbage_collector() -> None:
+    async with site(is_fast=True, timeouts=UpstreamTimeouts()) as found:
+        client = await found.connect()
+        client.ask()
+        await client.read()
+        await found.settled()
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            client.ask()
+            await client.read()
+            await found.settled()
+            gc.collect()
+            left = {type(one).__name__ for one in gc.garbage}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+        assert found.metrics.fast == 2
+        assert not left & {"PlainRequest", "ChatRequest", "StreamForwarder", "ProviderResponse"}
 
 
 @pytest.mark.parametrize("is_fast", [True, False])
