@@ -16,7 +16,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.http.access_revocation import access_ended
 from gatewayd.http.connections.fast_path import FastConnection
 from gatewayd.http.connections.known_heads import KnownHead
-from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID
+from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID, STARTED
 from gatewayd.http.errors import refuse
 from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, standard_headers
 from gatewayd.http.observation import (
@@ -134,6 +134,9 @@ class FastRows:
     def end(self, exchange: "Exchange", reply: SentReply | None, status: int) -> None:
         """Note the end of a request; without a reply it was not answered."""
         self.forget(exchange)
+        if exchange.stream is not None:
+            # It and the request refer to each other.
+            exchange.request.pop(STARTED, None)
         if reply is not None:
             self._observation.note_fast()
         self._observation.end(exchange.observed, exchange.request, reply, status)
@@ -153,8 +156,7 @@ class Exchange:
     """A request on the fast path, from its beginning to its answer."""
 
     __slots__ = (
-        *("_connection", "_route", "_rows", "_stream", "actor", "answer", "observed", "ready"),
-        "request",
+        *("_connection", "_route", "_rows", "actor", "answer", "observed", "ready", "request", "stream"),
     )
 
     def __init__(
@@ -168,7 +170,6 @@ class Exchange:
         self._connection = connection
         self._route = route
         self._rows = rows
-        self._stream: BegunStream | None = None
         self.request = request
         self.observed = observed
         self.actor: Actor | None = None
@@ -176,6 +177,8 @@ class Exchange:
         """The answer to come."""
         self.ready: FastReply | None = None
         """The reply of a request that has asked nobody."""
+        self.stream: BegunStream | None = None
+        """The answer that has begun to come in chunks."""
 
     @property
     def is_begun(self) -> bool:
@@ -191,7 +194,7 @@ class Exchange:
     def arrived(self) -> None:
         """Send the answer that has arrived, or let the handler of the row read it."""
         answer = self.answer
-        if answer is None or self._stream is not None:
+        if answer is None or self.stream is not None:
             return
         notes = self.observed.notes
         token = None if notes is None else CURRENT_NOTES.set(notes)
@@ -207,7 +210,7 @@ class Exchange:
         if isinstance(reply, FastReply):
             self._send(reply)
         elif reply is not None and not isinstance(reply, Pending):
-            self._stream = reply
+            self.stream = reply
             reply.begin(self._streamed)
 
     def _send(self, reply: FastReply) -> None:
@@ -232,7 +235,7 @@ class Exchange:
 
     def _streamed(self, end: StreamEnd) -> None:
         """Note the end of the stream, which is released."""
-        stream, self.answer = self._stream, None
+        stream, self.answer = self.stream, None
         if stream is None:
             raise RuntimeError("a stream ends after its beginning")
         match end:
@@ -257,7 +260,7 @@ class Exchange:
         """
         if not self._cancel():
             return
-        if self._stream is not None:
+        if self.stream is not None:
             refused = refuse(self.request, access_ended(), self._route.dialect, self._route.path)
             self._rows.end(self, refused, refused.status)
         else:

@@ -56,7 +56,7 @@ class StreamForwarder:
         self._connection = connection
         self._chunks = chunks
         self._frames = frames
-        self._silence = SilenceTimer(self._beat, seconds=seconds)
+        self._silence = SilenceTimer(seconds=seconds)
         self._ended: Callable[[StreamEnd], None] | None = None
         self._has_beaten = False
         self._is_held = False
@@ -68,13 +68,14 @@ class StreamForwarder:
     def begin(self, ended: Callable[[StreamEnd], None]) -> None:
         """Send the first chunk, and follow the others."""
         self._ended = ended
-        self._silence.start()
+        self._silence.start(self._beat)
         self._chunks.follow(self._pour)
         self._pour(self._first)
 
     def stop(self) -> None:
         """End the stream without another byte."""
         self._is_over = True
+        self._ended = None
         self._silence.stop()
         self._chunks.close()
 
@@ -132,6 +133,7 @@ class StreamForwarder:
             self.reply.put(self._frames.ping())
 
     def _end(self, end: StreamEnd) -> None:
+        ended = self._ended
         self.stop()
-        if self._ended is not None:
-            self._ended(end)
+        if ended is not None:
+            ended(end)

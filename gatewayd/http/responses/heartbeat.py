@@ -11,13 +11,14 @@ HEARTBEAT_SECONDS: Final = 15.0
 
 
 class SilenceTimer:
-    """Calls `silent` after each `seconds` without a `touch`, from `start` to `stop`.
+    """Calls a function after each `seconds` without a `touch`, from `start` to `stop`.
 
     A stream has one timer, which reads the clock when it is due and is not reset for each write.
     """
 
-    def __init__(self, silent: Callable[[], None], *, seconds: float = HEARTBEAT_SECONDS) -> None:
-        self._silent = silent
+    def __init__(self, *, seconds: float = HEARTBEAT_SECONDS) -> None:
+        # Not kept after the end: it refers to the stream, which refers to its timer.
+        self._silent: Callable[[], None] | None = None
         self._seconds = seconds
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -27,13 +28,15 @@ class SilenceTimer:
         """Record a write."""
         self._touched = self._loop.time()
 
-    def start(self) -> None:
-        """Start the timer."""
+    def start(self, silent: Callable[[], None]) -> None:
+        """Start the timer, which calls `silent`."""
+        self._silent = silent
         self.touch()
         self._wait(self._seconds)
 
     def stop(self) -> None:
         """Stop the timer."""
+        self._silent = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -48,7 +51,8 @@ class SilenceTimer:
             return
         self.touch()
         self._wait(self._seconds)
-        self._silent()
+        if self._silent is not None:
+            self._silent()
 
 
 class Heartbeat(SilenceTimer):
@@ -60,14 +64,14 @@ class Heartbeat(SilenceTimer):
     def __init__(
         self, tasks: TaskRegistry, beat: Callable[[], Awaitable[None]], *, seconds: float = HEARTBEAT_SECONDS
     ) -> None:
-        super().__init__(self._begin, seconds=seconds)
+        super().__init__(seconds=seconds)
         self._tasks = tasks
         self._beat = beat
         self._task: str | None = None
 
     async def __aenter__(self) -> Self:
         """Start the timer."""
-        self.start()
+        self.start(self._begin)
         return self
 
     async def __aexit__(

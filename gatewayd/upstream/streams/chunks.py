@@ -210,6 +210,8 @@ class AnswerChunks:
 
     def _close(self) -> None:
         self._ended = self._is_closed = True
+        # It refers to the reader, which refers to these chunks.
+        self._arrived = None
         if self._response is not None:
             self._response.close()
 
