@@ -45,6 +45,8 @@ DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTH
 DEFECTS: Final = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """Errors of a request whose beginning fails by a defect, which must not cut the connection."""
 
+LEFT: Final = "request left to its handler: the fast path failed"
+
 FAILED_STATUS: Final = 500
 """Logged status of a request whose answer could not be sent."""
 
@@ -106,7 +108,7 @@ class FastRows:
             actor = None
         except DEFECTS:
             # The handler meets it again, and answers.
-            log.warning("request left to its handler: the fast path failed", exc_info=True)
+            log.warning(LEFT, exc_info=True)
             actor = None
         finally:
             if token is not None:
@@ -201,6 +203,9 @@ class Exchange:
         reply: FastReply | BegunStream | Pending | None = None
         try:
             reply = answer.take()
+        except DEFECTS:
+            # Not raised: the connection of the provider would end with it.
+            log.warning(LEFT, exc_info=True)
         finally:
             if token is not None:
                 CURRENT_NOTES.reset(token)
@@ -211,7 +216,13 @@ class Exchange:
             self._send(reply)
         elif reply is not None and not isinstance(reply, Pending):
             self.stream = reply
-            reply.begin(self._streamed)
+            is_begun = False
+            try:
+                reply.begin(self._streamed)
+                is_begun = True
+            finally:
+                if not is_begun:
+                    self._break_off()
 
     def _send(self, reply: FastReply) -> None:
         self.answer = None
@@ -228,25 +239,36 @@ class Exchange:
             # The client has left while its answer came; aiohttp reports it in a moment.
             status = CLIENT_CLOSED_STATUS
         finally:
-            self._rows.end(self, sent, status)
-            if status == FAILED_STATUS:
-                self._connection.force_close()
-        self._connection.answered()
+            try:
+                self._rows.end(self, sent, status)
+            finally:
+                if status == FAILED_STATUS:
+                    self._connection.force_close()
+                self._connection.answered()
 
     def _streamed(self, end: StreamEnd) -> None:
         """Note the end of the stream, which is released."""
         stream, self.answer = self.stream, None
         if stream is None:
             raise RuntimeError("a stream ends after its beginning")
-        match end:
-            case StreamEnd.SENT:
-                self._rows.end(self, stream.reply, stream.reply.status)
-            case StreamEnd.LEFT:
-                self._rows.end(self, None, CLIENT_CLOSED_STATUS)
-            case StreamEnd.FAILED:
-                self._rows.end(self, None, FAILED_STATUS)
+        try:
+            match end:
+                case StreamEnd.SENT:
+                    self._rows.end(self, stream.reply, stream.reply.status)
+                case StreamEnd.LEFT:
+                    self._rows.end(self, None, CLIENT_CLOSED_STATUS)
+                case StreamEnd.FAILED:
+                    self._rows.end(self, None, FAILED_STATUS)
+        finally:
+            if end is StreamEnd.FAILED:
                 self._connection.force_close()
-        self._connection.answered(is_last=not stream.reply.keep_alive)
+            self._connection.answered(is_last=not stream.reply.keep_alive)
+
+    def _break_off(self) -> None:
+        """End a stream that failed before it was sent, unless its own end has done so."""
+        if self._cancel():
+            self._rows.end(self, None, FAILED_STATUS)
+            self._connection.force_close()
 
     def leave(self) -> None:
         """End the request: its client has left, or the server stops."""

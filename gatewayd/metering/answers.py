@@ -111,8 +111,10 @@ class MeteredChunks:
 
     async def aclose(self) -> None:
         """Release the source; a call whose answer has not ended is cancelled."""
-        self._end(CallOutcome.CANCELLED)
-        await self._chunks.aclose()
+        try:
+            self._end(CallOutcome.CANCELLED)
+        finally:
+            await self._chunks.aclose()
 
     def _shown(self, chunk: CompletionChunk) -> CompletionChunk | None:
         """Count a chunk and return what of it the caller gets, None for nothing."""
@@ -164,8 +166,10 @@ class MeteredArrivals(MeteredChunks):
 
     def close(self) -> None:
         """Release the source; a call whose answer has not ended is cancelled."""
-        self._end(CallOutcome.CANCELLED)
-        self._arrivals.close()
+        try:
+            self._end(CallOutcome.CANCELLED)
+        finally:
+            self._arrivals.close()
 
 
 class MeteredReply:
@@ -207,8 +211,10 @@ class MeteredReply:
 
     async def aclose(self) -> None:
         """Close the connection; a call whose body was not read to its end is cancelled."""
-        self._end(CallOutcome.CANCELLED)
-        await self._reply.aclose()
+        try:
+            self._end(CallOutcome.CANCELLED)
+        finally:
+            await self._reply.aclose()
 
     def _end(self, outcome: CallOutcome) -> None:
         if self._call.ended_at:

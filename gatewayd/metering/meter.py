@@ -177,6 +177,7 @@ class CallMeter:
             return
         call.ended_at = time.monotonic()
         call.outcome = outcome
+        self.calls.discard(call)
         if call.holds_calls:
             usage = NO_USAGE
         elif usage is None or not usage.total:
@@ -185,7 +186,6 @@ class CallMeter:
         call.usage = usage
         call.body = None
         call.cost = self.pricing(call, usage)
-        self.calls.discard(call)
         for hook in self._finished:
             hook(call)
         for admission in call.admissions:

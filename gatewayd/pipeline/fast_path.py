@@ -79,9 +79,17 @@ class FastChats:
         context.call = call
         immediate, asked = cast(ImmediateSource, source), (request, context, reasoning_origin(model))
         begun = (self._stream if request.stream else self._whole)(immediate, model, call, asked, arrived)
-        if begun is not None:
-            note_attempt(call, model, source.name)
+        if begun is None:
+            return None
+        note_attempt(call, model, source.name)
+        is_started = False
+        try:
             meter.start(call)
+            is_started = True
+        finally:
+            if not is_started:
+                # Nobody would read the answer.
+                begun.cancel()
         return begun
 
     def _whole(

@@ -134,6 +134,8 @@ class StreamForwarder:
 
     def _end(self, end: StreamEnd) -> None:
         ended = self._ended
-        self.stop()
-        if ended is not None:
-            ended(end)
+        try:
+            self.stop()
+        finally:
+            if ended is not None:
+                ended(end)

@@ -11,9 +11,12 @@ import pytest
 
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.http.fast_path import LEFT
 from gatewayd.http.responses.forwarder import StreamForwarder
 from gatewayd.http.responses.streams import AnswerStreams
-from gatewayd.metering.records import CallOutcome
+from gatewayd.metering.meter import CallMeter
+from gatewayd.metering.records import CallOutcome, MeteredCall
+from gatewayd.pipeline.begun_stream import BegunChatStream
 from gatewayd.upstream.sources.config import UpstreamTimeouts
 from gatewayd.upstream.streams.sse import ChunkReader
 from tests.fakes.http.streaming_site import SOON, StreamedReply, StreamingSite, chat, streaming_site
@@ -437,4 +440,87 @@ async def test_a_defect_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> 
         await found.settled()
         assert [one.status for one in found.served.all] == [500]
         assert any(isinstance(one, ValueError) for one in failures)
+        assert not found.meter.calls
+
+
+async def test_a_defect_before_the_first_chunk_leaves_the_stream_to_the_handler(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(begun: BegunChatStream) -> None:
+        raise ValueError("a defect")
+
+    async with site(is_fast=True, timeouts=UpstreamTimeouts()) as found:
+        monkeypatch.setattr(BegunChatStream, "take", fail)
+        found.provider.script(Reply(steps=[sse(openai_chunk(content="a")), SILENCE, WORDS]))
+        client = await found.connect()
+        client.ask()
+        await client.reader.readuntil(b'"a"')
+        found.provider.release.set()
+        assert b"[DONE]" in await client.read_end()
+        await found.settled()
+        assert [call.outcome for call in found.calls.ended] == [CallOutcome.ANSWERED]
+        assert len([one for one in found.provider.requests if one.method == "POST"]) == 1
+        assert LEFT in caplog.messages
+        assert found.metrics.fast == 0
+
+
+async def test_a_defect_at_the_begin_of_a_stream_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(forwarder: StreamForwarder, ended: object) -> None:
+        raise ValueError("a defect")
+
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, found: failures.append(found.get("exception")))
+    async with site(is_fast=True, timeouts=UpstreamTimeouts()) as found:
+        monkeypatch.setattr(StreamForwarder, "begin", fail)
+        found.provider.script(Reply(steps=[sse(openai_chunk(content="a")), SILENCE]))
+        client = await found.connect()
+        client.ask()
+        async with asyncio.timeout(SOON):
+            assert await client.reader.read() == b""
+            await found.provider.closed.wait()
+        await found.settled()
+        assert [call.outcome for call in found.calls.ended] == [CallOutcome.CANCELLED]
+        assert [one.status for one in found.served.all] == [500]
+        assert any(isinstance(one, ValueError) for one in failures)
+        assert not found.revocation.running()
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+async def test_a_defect_of_a_watcher_lets_the_connection_go_on(
+    is_stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(served: object) -> None:
+        raise ValueError("a defect")
+
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, found: failures.append(found.get("exception")))
+    async with site(is_fast=True, timeouts=UpstreamTimeouts()) as found:
+        client = await found.connect()
+        monkeypatch.setattr(found.served, "served", fail)
+        client.ask(stream=is_stream)
+        assert (await client.read()).is_whole
+        await found.settled()
+        monkeypatch.undo()
+        assert await client.is_open()
+        assert any(isinstance(one, ValueError) for one in failures)
+        assert not found.meter.calls
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+async def test_a_defect_of_an_observer_of_calls_leaves_no_request_at_the_provider(
+    is_stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = CallMeter.start
+
+    def fail(meter: CallMeter, call: MeteredCall) -> None:
+        monkeypatch.setattr(CallMeter, "start", start)
+        raise ValueError("a defect")
+
+    async with site(is_fast=True, timeouts=UpstreamTimeouts()) as found:
+        client = await found.connect()
+        monkeypatch.setattr(CallMeter, "start", fail)
+        client.ask(stream=is_stream)
+        assert (await client.read()).status == 200
+        await found.settled()
+        assert [call.outcome for call in found.calls.ended] == [CallOutcome.CANCELLED, CallOutcome.ANSWERED]
         assert not found.meter.calls
