@@ -21,7 +21,10 @@ _VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789ab
 """First digit of the part of a UUID that tells its variant, by a random digit."""
 
 _random: Final[list[str]] = []
-"""Random digits for further ids. After a fork both processes have them; their ids differ in the time."""
+"""Random digits for further ids."""
+
+# Both processes would use them else.
+os.register_at_fork(after_in_child=_random.clear)
 
 
 def now() -> int:

@@ -1,8 +1,11 @@
 """Tests for gatewayd.ids."""
 
 import hashlib
+import os
 import time
 import uuid
+
+import pytest
 
 from gatewayd import ids
 
@@ -17,6 +20,21 @@ def test_ids_are_version_seven_of_the_present_time() -> None:
 def test_ids_sort_in_the_order_in_which_they_were_made() -> None:
     made = [ids.new_id() for _ in range(1000)]
     assert made == sorted(set(made))
+
+
+@pytest.mark.process
+def test_a_fork_shares_no_random_digits() -> None:
+    made = {ids.new_id()[19:] for _ in range(3)}
+    source, sink = os.pipe()
+    if not (child := os.fork()):
+        os.write(sink, "\n".join(ids.new_id()[19:] for _ in range(2 * ids.RANDOM_IDS)).encode())
+        os._exit(0)
+    os.close(sink)
+    with os.fdopen(source) as reader:
+        theirs = set(reader.read().split())
+    os.waitpid(child, 0)
+    assert len(theirs) == 2 * ids.RANDOM_IDS
+    assert not theirs & (made | {ids.new_id()[19:] for _ in range(ids.RANDOM_IDS)})
 
 
 def test_secrets_have_the_asked_size_in_bytes() -> None:
