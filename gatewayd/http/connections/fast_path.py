@@ -78,7 +78,8 @@ class PlainRequest(web.Request):
     @property
     def app(self) -> web.Application:
         """The application: no route was looked up."""
-        app: web.Application | None = self._protocol.app
+        connection: Any = self._protocol
+        app: web.Application | None = connection.app
         if app is None:
             raise RuntimeError("the connection belongs to no application")
         return app
