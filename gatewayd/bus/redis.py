@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gatewayd import ids
-from gatewayd.bus.redis_client import BLOCK_SECONDS, RedisClient
+from gatewayd.bus.redis_client import BLOCK_SECONDS, RedisClient, reason_of
 from gatewayd.bus.redis_scripts import APPEND, ATTACH, MISSED, PASS
 from gatewayd.errors import GatewayError
 from gatewayd.events.interfaces import FrameListener, GapListener
@@ -47,6 +47,19 @@ class _Queued:
     user_id: str
     frame: EventFrame
     kind: bytes = EVENT
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry of a shard: `former` is the order of the one before it, `number` that of its sender."""
+
+    place: FramePlace
+    former: tuple[int, int]
+    user_id: str
+    frame: EventFrame
+    kind: bytes
+    sender: str
+    number: int
 
 
 class RedisBus:
@@ -87,6 +100,7 @@ class RedisBus:
         self._epoch = ""
         self._ids: dict[str, str] = {}
         self._is_read = False
+        self._is_refused = False
 
     @property
     def is_whole(self) -> bool:
@@ -147,16 +161,21 @@ class RedisBus:
         except GatewayError as error:
             log.warning("cannot resume a stream of events: %s", error.message)
             return MissedFrames((), is_gap=True)
-        found = [(_place(epoch, entry[0]), _fields(entry[1])) for entry in entries]
+        try:
+            found = [(_place(epoch, entry[0]), _fields(entry[1])) for entry in entries]
+            kinds = {fields[b"k"] for _, fields in found}
+            frames = [(at, _frame(fields)) for at, fields in found if fields[b"k"] == EVENT]
+        except (KeyError, ValueError):
+            log.warning("the events of a user in Redis are not understood")
+            return MissedFrames((), is_gap=True)
         is_gap = (
             place is None
             or is_foreign
             or 0 < place.order[0] < now - FACTS_SECONDS * 1000
             or bool(floor and order_of(floor.decode()) > place.order)
-            or any(fields[b"k"] == GAP for _, fields in found)
+            or GAP in kinds
             or place.order > order_of(last.decode())
         )
-        frames = [(at, _frame(fields)) for at, fields in found if fields[b"k"] == EVENT]
         return MissedFrames(frames, is_gap)
 
     async def _look(self, user_id: str, first: str) -> Any:
@@ -179,13 +198,15 @@ class RedisBus:
                 async with asyncio.timeout(RETRY_SECONDS if self._has_gaps else None):
                     await self._wake.wait()
             self._wake.clear()
-            while self._client.is_usable and (self._queue or self._has_gaps):
-                if self._is_all_gapped:
-                    await self._renew_epoch()
-                elif self._gap_users:
-                    await self._send_gaps()
-                else:
+            # A Redis that answers may refuse all the same, such as a full one: gaps are told later then.
+            are_told = True
+            while self._client.is_usable and (self._queue or (self._has_gaps and are_told)):
+                if not are_told or not self._has_gaps:
                     await self._send_frames()
+                elif self._is_all_gapped:
+                    are_told = await self._renew_epoch()
+                else:
+                    are_told = await self._send_gaps()
             while self._queue:
                 self._deliver_locally(self._next())
 
@@ -234,13 +255,16 @@ class RedisBus:
             if isinstance(reply, Exception) and each.number in self._unseen:
                 self._deliver_locally(each)
 
-    async def _send_gaps(self) -> None:
+    async def _send_gaps(self) -> bool:
+        """Tell all nodes of some users with gaps; return whether Redis has taken every one."""
         users = list(self._gap_users)[:BATCH_FRAMES]
         nothing = EventFrame("", b"{}")
         replies = await self._append_all([(user_id, nothing, 0, GAP) for user_id in users])
         for user_id, reply in zip(users, replies, strict=True):
-            if not isinstance(reply, Exception):
-                self._gap_users.pop(user_id, None)
+            if self._gap_users.pop(user_id, True) is None and isinstance(reply, Exception):
+                # Behind those that have not been tried.
+                self._gap_users[user_id] = None
+        return not any(isinstance(reply, Exception) for reply in replies)
 
     async def _append_all(self, given: Sequence[tuple[str, EventFrame, int, bytes]]) -> Sequence[Any]:
         """Append frames in one round trip; return the reply or the error of each."""
@@ -254,10 +278,15 @@ class RedisBus:
             return replies
 
         try:
-            return await self._client.run(append)
+            replies = await self._client.run(append)
         except GatewayError as error:
             log.warning("events reach only the clients of this node: %s", error.message)
             return [error] * len(given)
+        refused = next((reply for reply in replies if isinstance(reply, Exception)), None)
+        if refused is not None and not self._is_refused:
+            log.warning("events reach only the clients of this node: %s", reason_of(refused))
+        self._is_refused = refused is not None
+        return replies
 
     async def _load(self, client: Any) -> None:
         """Load the scripts once a connection may have lost them."""
@@ -294,8 +323,8 @@ class RedisBus:
             ]
         await pipeline.evalsha(script.sha, len(keys), *keys, *given)
 
-    async def _renew_epoch(self) -> None:
-        """Make every position of before unknown; each shard tells the nodes."""
+    async def _renew_epoch(self) -> bool:
+        """Make every position of before unknown; each shard tells the nodes. Return whether that is done."""
         epoch = ids.new_secret(6)
         entry = {"e": epoch, "u": "", "c": "", "p": "{}", "a": "", "n": self._node, "i": 0, "k": GAP}
 
@@ -309,10 +338,13 @@ class RedisBus:
         try:
             await self._client.run(renew)
         except GatewayError as error:
-            log.warning("cannot tell of lost events: %s", error.message)
-            return
+            if not self._is_refused:
+                log.warning("cannot tell of lost events: %s", error.message)
+            self._is_refused = True
+            return False
         self._is_all_gapped = False
         self._gap_users.clear()
+        return True
 
     def _deliver_locally(self, queued: _Queued) -> None:
         if queued.kind == MESSAGE:
@@ -360,40 +392,41 @@ class RedisBus:
         for shard, entries in reply or ():
             name = shard.decode()
             for entry_id, fields in entries:
-                if order_of(fields.get(b"b", b"").decode() or "0-0") > order_of(self._ids[name]):
+                before, self._ids[name] = self._ids[name], entry_id.decode()
+                entry = _parse_entry(entry_id, fields)
+                if entry is None:
+                    log.warning("an entry of the events in Redis is not understood, and skipped")
+                    continue
+                if entry.former > order_of(before):
                     log.warning("this node was too slow, or paused: events of other nodes are lost")
                     self._tell_gap(None)
-                self._ids[name] = entry_id.decode()
-                self._take(entry_id, fields)
+                self._take(entry)
         if reply:
             await asyncio.sleep(0)
 
-    def _take(self, entry_id: bytes, fields: Mapping[bytes, bytes]) -> None:
-        if fields[b"e"].decode() != self._epoch:
-            self._epoch = fields[b"e"].decode()
+    def _take(self, entry: "_Entry") -> None:
+        if entry.place.epoch != self._epoch:
+            self._epoch = entry.place.epoch
             self._tell_gap(None)
-        user_id = fields[b"u"].decode()
-        if fields[b"k"] == GAP:
-            self._tell_gap(user_id or None)
+        if entry.kind == GAP:
+            self._tell_gap(entry.user_id or None)
             return
-        if fields[b"n"].decode() == self._node:
-            number = int(fields[b"i"])
-            self._mark_done(number)
-            self._unseen.discard(number)
-            if self._local.pop(number, True) is None:
+        if entry.sender == self._node:
+            self._mark_done(entry.number)
+            self._unseen.discard(entry.number)
+            if self._local.pop(entry.number, True) is None:
                 return
-        if fields[b"k"] == MESSAGE:
-            self._pass_on(user_id, fields)
-            return
-        place = _place(fields[b"e"], entry_id)
-        for listener in self._listeners:
-            listener(user_id, _frame(fields), place)
+        if entry.kind == MESSAGE:
+            self._pass_on(entry)
+        elif entry.kind == EVENT:
+            for listener in self._listeners:
+                listener(entry.user_id, entry.frame, entry.place)
 
-    def _pass_on(self, key: str, fields: Mapping[bytes, bytes]) -> None:
-        sender, to = fields[b"n"].decode(), fields[b"c"].decode()
-        if sender == self._node or to not in ("", self._node):
+    def _pass_on(self, entry: "_Entry") -> None:
+        frame, to = entry.frame, entry.frame.chat_id
+        if entry.sender == self._node or to not in ("", self._node):
             return
-        message = NodeMessage(fields[b"a"].decode(), fields[b"p"], key, to, sender)
+        message = NodeMessage(frame.about, frame.payload, entry.user_id, to, entry.sender)
         for listener in self._message_listeners:
             listener(message)
 
@@ -434,6 +467,22 @@ def order_of(entry_id: str) -> tuple[int, int]:
 
 def _place(epoch: bytes, entry_id: bytes) -> FramePlace:
     return FramePlace(epoch.decode(), order_of(entry_id.decode()))
+
+
+def _parse_entry(entry_id: bytes, fields: Mapping[bytes, bytes]) -> _Entry | None:
+    """Return an entry of a shard, None for one that no gateway has written."""
+    try:
+        return _Entry(
+            _place(fields[b"e"], entry_id),
+            order_of(fields.get(b"b", b"").decode() or "0-0"),
+            fields[b"u"].decode(),
+            _frame(fields),
+            fields[b"k"],
+            fields[b"n"].decode(),
+            int(fields[b"i"]),
+        )
+    except (KeyError, ValueError):
+        return None
 
 
 def _frame(fields: Mapping[bytes, bytes]) -> EventFrame:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -218,3 +219,60 @@ def test_a_place_has_an_id() -> None:
     place = parse_place("abc-12-3")
     assert place is not None
     assert (place.id, place.order) == ("abc-12-3", (12, 3))
+
+
+async def test_entries_of_a_foreign_writer_are_skipped(
+    redis: RedisServer, nodes: list[BusNode], caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = await Reader().connect(nodes[1])
+    await nodes[0].publish(0)
+    assert await reader.read(1) == [0]
+    last = reader.last_id
+    shard = nodes[0].bus._shard("ann")  # type: ignore[union-attr]
+    for fields in ("x y", "e \\xff", "e e u ann c c p {} a a n n i one k e b 0-0", "b what"):
+        redis.command("XADD", shard, "*", *fields.split())
+    # An entry of a later version, of a kind that is unknown here.
+    redis.command(
+        "XADD", shard, "*", *f"e {(last or '').split('-')[0]} u ann c c p {{}} a a n n i 1 k z".split()
+    )
+    await nodes[0].publish(1)
+    assert await reader.read(2) == [0, 1]
+    assert "is not understood, and skipped" in caplog.text
+    redis.command("XADD", "{gatewayd}:frames:ann", "*", "x", "y")
+    missed = await nodes[1].bus.missed("ann", last or "")
+    assert (missed.is_gap, list(missed.frames)) == (True, [])
+
+
+async def test_a_redis_that_refuses_is_not_asked_without_a_pause(
+    redis: RedisServer,
+    nodes: list[BusNode],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_GAP_USERS", 2)
+    node = nodes[0]
+    assert node.client is not None
+    commands = 0
+    run = node.client.run
+
+    async def counted(command: Any) -> Any:
+        nonlocal commands
+        commands += 1
+        return await run(command)
+
+    monkeypatch.setattr(node.client, "run", counted)
+    reader = await Reader().connect(node)
+    # As a full one does.
+    redis.command("CONFIG", "SET", "maxmemory", "1")
+    for users in (["ann"], ["ann", "bob", "cid"]):
+        commands = 0
+        for user in users:
+            await node.publish(len(users), user)
+        await reader.read(1)
+        await asyncio.sleep(3 * module.RETRY_SECONDS)
+        assert commands < 20
+    # Once for each node.
+    assert caplog.text.count("events reach only the clients of this node") in {1, len(nodes)}
+    redis.command("CONFIG", "SET", "maxmemory", "0")
+    await closed(reader)
+    assert reader.numbers == [1, 3]
