@@ -121,8 +121,8 @@ class RedisBus:
 
     @property
     def is_usable(self) -> bool:
-        """Whether messages may reach other nodes."""
-        return self._client.is_usable
+        """Whether messages may reach other nodes, and theirs this one."""
+        return self.is_whole
 
     def tell(self, message: NodeMessage) -> bool:
         """Queue a message to other nodes; return False if it certainly reaches nobody."""

@@ -6,7 +6,7 @@ second a node tells which calls it has, and which ones of others a user hears on
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Protocol
 
 import orjson
@@ -23,6 +23,7 @@ from gatewayd.nodes.messages import DEAD_SECONDS, NodeMessages
 log = logging.getLogger(__name__)
 
 MAX_FOREIGN_CALLS: Final = 10_000
+TARGET_FIELDS: Final = tuple(each.name for each in fields(EventTarget))
 MISSED_STATES: Final = 2
 """How often a node does not name a call before it has ended: its news may arrive in another order."""
 
@@ -94,6 +95,9 @@ class ForeignCalls:
 
     def ask(self, shown: ShownCall, to: str = "") -> None:
         """Tell the other nodes of a call."""
+        if not self._messages.is_shared:
+            # A daemon alone does not even serialise it.
+            return
         call = shown.call
         body = {
             "id": call.id,
@@ -106,6 +110,7 @@ class ForeignCalls:
         try:
             self._messages.tell(ASKED, body, key=call.target.user_id, to=to)
         except GatewayError as error:
+            shown.is_local = True
             log.warning("only this node shows a call: %s", error.message, extra=call.target.log_fields)
 
     def open(self, shown: ShownCall) -> None:
@@ -179,7 +184,7 @@ class ForeignCalls:
 
     def _tell_state(self, *, is_due: bool = False) -> None:
         """Tell what this node has and hears, each second or when it has changed."""
-        own = [each.call.id for each in self._home.shown_calls()]
+        own = [each.call.id for each in self._home.shown_calls() if not each.is_local][:MAX_FOREIGN_CALLS]
         heard = {
             call_id: each.has_session(self._hub)
             for call_id, each in self._calls.items()
@@ -194,9 +199,8 @@ class ForeignCalls:
     def _take_asked(self, sender: str, body: Mapping[str, Any]) -> None:
         if body["id"] in self._calls or len(self._calls) >= MAX_FOREIGN_CALLS:
             return
-        target = EventTarget(**body["target"])
-        call = EventCall(body["id"], target, Event(body["type"], body["data"]), body["created_at"])
-        each = _Foreign(call, body["is_open"], node_id=sender, seen_at=self._elapsed())
+        each = _Foreign(_parse_call(body), body["is_open"], node_id=sender, seen_at=self._elapsed())
+        call = each.call
         self._calls[call.id] = each
         each.show(self._hub)
         each.show_to_everybody(self._hub)
@@ -225,7 +229,8 @@ class ForeignCalls:
             else:
                 # Whether it has an answer, its node says to those who give one.
                 each.missed += 1
-        unknown = sorted(named - self._calls.keys())
+        # Those for which there is no room are not asked for again each second.
+        unknown = sorted(named - self._calls.keys())[: MAX_FOREIGN_CALLS - len(self._calls)]
         if unknown:
             self._messages.tell(WANTED, {"calls": unknown}, to=sender)
         self._home.hear_elsewhere(sender, body["heard"])
@@ -243,3 +248,15 @@ class ForeignCalls:
         except GatewayError as error:
             return error.kind.value
         return "taken"
+
+
+def _parse_call(body: Mapping[str, Any]) -> EventCall:
+    """Return a call of another node; raises KeyError or ValueError for what is none.
+
+    A later version may tell more.
+    """
+    target = {name: body["target"][name] for name in TARGET_FIELDS}
+    texts = [body["id"], body["type"], *target.values()]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(body["created_at"], int):
+        raise ValueError("a call with fields of other types")
+    return EventCall(body["id"], EventTarget(**target), Event(body["type"], body["data"]), body["created_at"])

@@ -12,11 +12,13 @@ class ShownCall:
     """A call, and the ids of the sessions here that have got it.
 
     It goes to the session of its target. Once it `is_open`, which it is when that session is gone, it goes to
-    all sessions of the user on a node that has not that session.
+    all sessions of the user on a node that has not that session. One that `is_local` is too large for the
+    other nodes.
     """
 
     call: EventCall
     is_open: bool
+    is_local: bool = False
     shown: set[str] = field(default_factory=set)
 
     def has_session(self, hub: Hub) -> bool:

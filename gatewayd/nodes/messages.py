@@ -64,6 +64,8 @@ class NodeMessages:
         self._asked: dict[str, _Asked] = {}
         self._served = 0
         self._is_new = asyncio.Event()
+        self._beat_at = float("-inf")
+        self._blind_until = float("inf")
         channel.hear(self._hear)
 
     @property
@@ -112,7 +114,8 @@ class NodeMessages:
         """Send a request to the living nodes, or to one, and return the first value of a reply.
 
         Returns None if the request is about none of them. Raises unavailable if that is not known: a node did
-        not reply within 2 seconds, and may have done what it was asked; too_large as `tell` does.
+        not reply within 2 seconds, and may have done what it was asked, or this node does not know yet which
+        ones live; too_large as `tell` does.
         """
         asked = await self._ask(kind, body, key, to, is_first_enough=True)
         if asked.values:
@@ -120,6 +123,12 @@ class NodeMessages:
         if asked.missing:
             raise GatewayError(
                 ErrorKind.UNAVAILABLE, "cannot ask another node: it does not reply", retry_after=1
+            )
+        if not to and self._is_blind:
+            raise GatewayError(
+                ErrorKind.UNAVAILABLE,
+                "cannot ask the other nodes: it is not known yet which ones live",
+                retry_after=1,
             )
         return None
 
@@ -138,6 +147,7 @@ class NodeMessages:
         """Tell that this node lives, for ever."""
         while True:
             self._is_new.clear()
+            self._see()
             self.tell(BEAT, {})
             self._forget_dead()
             for callback in self._at_beat:
@@ -147,6 +157,20 @@ class NodeMessages:
                     await self._is_new.wait()
             except TimeoutError:
                 continue
+
+    @property
+    def _is_blind(self) -> bool:
+        """Whether nodes may live that have not been heard since the start, an outage or a pause of this one."""
+        now = self._elapsed()
+        is_late = now < self._blind_until or now - self._beat_at > DEAD_SECONDS
+        return self._channel.is_shared and (is_late or not self._channel.is_usable)
+
+    def _see(self) -> None:
+        """Note whether the other nodes could be heard until now."""
+        now = self._elapsed()
+        if now - self._beat_at > DEAD_SECONDS or not self._channel.is_usable:
+            self._blind_until = now + 2 * BEAT_SECONDS
+        self._beat_at = now
 
     async def _ask(
         self, kind: str, body: Mapping[str, Any], key: str, to: str, *, is_first_enough: bool
@@ -175,6 +199,9 @@ class NodeMessages:
             # It learns of this node at once, too.
             self._is_new.set()
         self._heard_at[message.sender] = self._elapsed()
+        if len(message.body) > MAX_MESSAGE_BYTES:
+            log.warning("a message of another node is too large, and ignored", extra={"kind": message.kind})
+            return
         try:
             self._dispatch(message)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

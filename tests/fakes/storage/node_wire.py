@@ -45,7 +45,9 @@ class Channel:
 
 
 async def meet(nodes: Sequence[NodeMessages]) -> None:
-    """Wait until all nodes know each other."""
+    """Wait until all nodes know each other, as they do a while after the start."""
     async with asyncio.timeout(5):
         while any(len(node.peers) < len(nodes) - 1 for node in nodes):
             await asyncio.sleep(0)
+    for node in nodes:
+        node._blind_until = 0.0

@@ -121,6 +121,63 @@ async def test_no_more_calls_of_others_are_kept_than_there_may_be(
     await until(lambda: second.calls.every())
     await asyncio.sleep(0.02)
     assert len(second.calls.every()) == 1
+    # The other one is not sent again each second.
+    wanted: list[object] = []
+    first.messages.on(module.WANTED, lambda sender, body: wanted.append(body))
+    await asyncio.sleep(0.03)
+    assert wanted == []
     for task in asked:
         task.cancel()
     await asyncio.wait(asked)
+
+
+async def test_a_call_that_is_too_large_for_others_is_serialised_once(
+    nodes: tuple[Wire, Node, Node], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(messages_module, "MAX_MESSAGE_BYTES", 400)
+    _, first, second = nodes
+    first.hub.subscribe("ann")
+    event = Event("confirmation", {"title": "t" * 400})
+    asked = asyncio.ensure_future(first.calls.ask(TARGET, event))
+    await asyncio.sleep(0.05)
+    assert second.calls.every() == []
+    [call] = first.calls.every()
+    assert caplog.text.count("only this node shows a call") == 1
+    await first.calls.answer("ann", call.id, 1)
+    assert await asked == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"target": {"user_id": []}},
+        {"target": {"chat_id": {}}},
+        {"id": 1},
+        {"type": None},
+        {"created_at": "then"},
+        {"target": None},
+    ],
+)
+async def test_forged_calls_do_no_harm(
+    nodes: tuple[Wire, Node, Node], change: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, first, second = nodes
+    listener = second.hub.subscribe("ann")
+    # A later version says more.
+    target = {
+        "user_id": "ann",
+        "chat_id": "c",
+        "message_id": "",
+        "session_id": "",
+        "request_id": "",
+        "new": 1,
+    }
+    body = {"id": "x", "target": target, "type": "input", "data": {}, "created_at": 1, "is_open": True}
+    if isinstance(change.get("target"), dict):
+        change = {"target": {**target, **change["target"]}}  # type: ignore[dict-item]
+    first.messages.tell(module.ASKED, {**body, **change})
+    await until(lambda: "is not understood" in caplog.text)
+    assert second.calls.every() == []
+    first.messages.tell(module.ASKED, body)
+    assert (await heard(listener))[0]["call_id"] == "x"
+    assert list(second.tasks.list().values()) == ["messages"], "it goes on"

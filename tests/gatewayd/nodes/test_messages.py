@@ -65,11 +65,18 @@ async def test_a_silent_node_is_waited_for_until_it_counts_as_dead(monkeypatch: 
     assert caught.value.kind is ErrorKind.UNAVAILABLE
     assert list(await first.gather("find", {"id": "x"})) == [1]
     site.now += module.DEAD_SECONDS + 1
+    # It was paused itself: which nodes live shows within the next seconds.
+    with pytest.raises(GatewayError, match="not known yet") as caught:
+        await first.ask("find", {"id": "z"})
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
     second.tell("beat", {})
     async with asyncio.timeout(5):
         while not first.peers:
             await asyncio.sleep(0)
     assert first.peers == {"b"}
+    with pytest.raises(GatewayError, match="not known yet"):
+        await first.ask("find", {"id": "z"})
+    site.now += 2 * module.BEAT_SECONDS
     assert await first.ask("find", {"id": "z"}) is None
     assert third.is_usable
     await site.tasks.close()
@@ -86,6 +93,29 @@ async def test_a_cut_wire_and_too_much_are_refused() -> None:
         await first.ask("find", {"id": "x"})
     assert caught.value.kind is ErrorKind.UNAVAILABLE
     assert list(await first.gather("find", {"id": "x"})) == []
+    # Nobody counts as living any longer, which does not say that nobody does.
+    site.now += module.DEAD_SECONDS - 0.5
+    first._forget_dead()
+    site.now += 1
+    assert not first.peers
+    with pytest.raises(GatewayError, match="not known yet") as caught:
+        await first.ask("find", {"id": "x"})
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    await site.tasks.close()
+
+
+async def test_a_message_over_the_limit_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    site = await Site().meet()
+    first, second, _ = site.nodes
+    got: list[Mapping[str, Any]] = []
+    second.on("news", lambda sender, body: got.append(body))
+    first._channel.tell(NodeMessage("news", b'{"n": "%b"}' % (b"x" * module.MAX_MESSAGE_BYTES), "", "", ""))
+    assert first.tell("news", {"n": 1})
+    async with asyncio.timeout(5):
+        while not got:
+            await asyncio.sleep(0)
+    assert got == [{"n": 1}]
+    assert "is too large, and ignored" in caplog.text
     await site.tasks.close()
 
 
