@@ -160,7 +160,7 @@ class NodeMessages:
 
     @property
     def _is_blind(self) -> bool:
-        """Whether nodes may live that have not been heard since the start, an outage or a pause of this one."""
+        """Whether nodes may live that are not heard yet: after a start, an outage or a pause of this one."""
         now = self._elapsed()
         is_late = now < self._blind_until or now - self._beat_at > DEAD_SECONDS
         return self._channel.is_shared and (is_late or not self._channel.is_usable)

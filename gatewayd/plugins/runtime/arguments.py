@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from gatewayd.accounts.records import Actor, User
@@ -13,6 +13,7 @@ from gatewayd.completions.copies import copy_json
 from gatewayd.events.records import EventTarget
 from gatewayd.measurement.cells import CounterCell, LabeledCells, counters
 from gatewayd.plugins.interfaces import SharedWindow, SharedWindows, UserValvesStore
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.context import CallScope
 
 EventFunction = Callable[[Any], Awaitable[Any]]
@@ -27,6 +28,13 @@ OAUTH_TOKEN: Final = "__oauth_token__"  # noqa: S105 - the name of a parameter
 
 
 SHARED_LIMITS: Final = "__shared_limits__"
+
+MAX_SHARED_WINDOWS: Final = 100
+"""Maximum number of windows in which a plugin counts at once: Redis does nothing else meanwhile."""
+
+MAX_WINDOW_SECONDS: Final = 31 * 86_400
+MAX_WINDOW_LIMIT: Final = 2**50
+"""Limit above which one is as good as none: the sums of Redis are exact up to here."""
 
 LimitFunction = Callable[[Sequence[tuple[str, int, int, int]]], Awaitable[Sequence[float] | None]]
 """Counts rows of a name, seconds, a limit and an amount: `plugins.interfaces.SharedWindows.take`."""
@@ -58,6 +66,7 @@ class CallServices:
     provider_token: TokenFinder | None = None
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
     windows: SharedWindows | None = None
+    family: PluginFamily = PluginFamily.FUNCTION
     counted: LabeledCells[CounterCell] = field(default_factory=counters)
 
 
@@ -134,17 +143,42 @@ def make_call(target: EventTarget, services: CallServices) -> EventFunction:
 
 
 def make_limiter(plugin_id: str, services: CallServices) -> LimitFunction | None:
-    """Return `__shared_limits__`: counts in windows of all nodes, None for a daemon alone."""
-    windows = services.windows
+    """Return `__shared_limits__`: counts in windows of all nodes, None for a daemon alone.
+
+    A tool and a function of one id have windows of their own.
+    """
+    windows, owner = services.windows, f"{services.family} {plugin_id}"
     if windows is None:
         return None
 
     async def __shared_limits__(rows: Sequence[tuple[str, int, int, int]]) -> Sequence[float] | None:  # noqa: N807
-        wanted = [SharedWindow(*row) for row in rows]
-        waits: Sequence[float] | None = await run_on_loop(services, lambda: windows.take(plugin_id, wanted))
+        wanted = _shared_windows(rows)
+        waits: Sequence[float] | None = await run_on_loop(services, lambda: windows.take(owner, wanted))
         return waits
 
     return __shared_limits__
+
+
+def _shared_windows(rows: Sequence[tuple[str, int, int, int]]) -> Sequence[SharedWindow]:
+    """Return the windows of a plugin; raises ValueError, naming the field."""
+    if len(rows) > MAX_SHARED_WINDOWS:
+        raise ValueError(
+            f"cannot count in {len(rows)} windows at once: up to {MAX_SHARED_WINDOWS} are allowed"
+        )
+    wanted = [SharedWindow(*row) for row in rows]
+    for each in wanted:
+        if not isinstance(each.name, str):
+            raise ValueError("cannot count in a window: expected a text as its name")
+        if not all(isinstance(number, int) for number in (each.seconds, each.limit, each.amount)):
+            raise ValueError("cannot count in a window: expected whole numbers as seconds, limit and amount")
+        if not 1 <= each.seconds <= MAX_WINDOW_SECONDS:
+            raise ValueError(f"cannot count in a window: expected 1 to {MAX_WINDOW_SECONDS} as seconds")
+    if len({each.name for each in wanted}) < len(wanted):
+        raise ValueError("cannot count in windows: each needs a name of its own")
+    return [
+        replace(each, limit=min(each.limit, MAX_WINDOW_LIMIT), amount=min(each.amount, 2 * MAX_WINDOW_LIMIT))
+        for each in wanted
+    ]
 
 
 def run_on_loop(

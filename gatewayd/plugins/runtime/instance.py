@@ -89,7 +89,7 @@ class PluginInstance:
     ) -> None:
         self.plugin = plugin
         self._parts = parts
-        self._services = services
+        self._services = replace(services, family=plugin.family)
         self._runner = PluginRunner(plugin, plugin_loop, parts.path, services.context, recorder)
         self._snapshot = _Snapshot()
         self._parameters: dict[str, MethodParameters] = {}

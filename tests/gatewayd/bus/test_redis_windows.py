@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from gatewayd.bus.redis_windows import RedisWindows
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.plugins.builtin.rate_limit import Filter
 from gatewayd.plugins.interfaces import SharedWindow
+from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.runtime.arguments import CallServices, reserved_arguments
 from tests.fakes.daemons.redis_server import RedisServer
 from tests.fakes.plugins.memory import scope_of
@@ -80,3 +82,42 @@ async def test_the_rate_limit_counts_on_all_nodes(redis: RedisServer, nodes: lis
     redis.stop()
     # The node goes on with its own count, two of the three.
     assert [await ask(nodes[0], filters[0], "u1") for _ in range(3)] == [True, False, False]
+
+
+async def test_a_tool_does_not_count_in_the_windows_of_a_function(nodes: list[RedisWindows]) -> None:
+    function = CallServices(asyncio.get_running_loop(), None, None, windows=nodes[0])  # type: ignore[arg-type]
+    tool = replace(function, family=PluginFamily.TOOL)
+    waits = []
+    for services in (tool, tool, function):
+        [count] = reserved_arguments(
+            frozenset({"__shared_limits__"}), "rate_limit", scope_of(), services
+        ).values()
+        [wait] = await count([("user\nu1\n60", 60, 1, 1)])
+        waits.append(wait > 0)
+    assert waits == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([("a", 60, 1, 1)] * 2, "a name of its own"),
+        ([(f"{n}", 60, 1, 1) for n in range(101)], "up to 100"),
+        ([("a", 0, 1, 1)], "seconds"),
+        ([("a", 10**18, 1, 1)], "seconds"),
+        ([("a", 60, "1", 1)], "whole numbers"),
+        ([("a", 60, 1, 0.5)], "whole numbers"),
+        ([(None, 60, 1, 1)], "a text"),
+    ],
+)
+async def test_what_is_no_window_is_refused_to_the_plugin(rows: list[Any], reason: str) -> None:
+    services = CallServices(asyncio.get_running_loop(), None, None, windows=object())  # type: ignore[arg-type]
+    [count] = reserved_arguments(frozenset({"__shared_limits__"}), "p", scope_of(), services).values()
+    with pytest.raises(ValueError, match=reason):
+        await count(rows)
+
+
+async def test_a_limit_that_is_none_is_counted(nodes: list[RedisWindows]) -> None:
+    services = CallServices(asyncio.get_running_loop(), None, None, windows=nodes[1])  # type: ignore[arg-type]
+    [count] = reserved_arguments(frozenset({"__shared_limits__"}), "p", scope_of(), services).values()
+    assert await count([("a", 60, 10**30, 5)]) == [0.0]
+    assert await count([("a", 60, 10**30, 10**31)]) == [math.inf]
