@@ -78,9 +78,10 @@ from gatewayd.transactions import Transactor
 POLL_SECONDS: Final = 0.2
 
 MODELS_LOCK: Final = "model records"
+"""Name of the lock that serialises changes of model records across processes."""
+
 REDIS_PARTS: Final = ("events of other nodes", "event tickets")
 """What does not work while Redis is away."""
-"""Name of the lock that serialises changes of model records across processes."""
 
 
 @dataclass(slots=True)

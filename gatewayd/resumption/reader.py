@@ -91,6 +91,9 @@ class FrameReader:
         return await self._from_store()
 
     async def _from_store(self) -> bytes:
+        if self._recording is None and self._record.state is StreamState.RUNNING:
+            # Also by a client that is slower than the answer, and never waits.
+            self._tell()
         while not (frames := await self._stored()) and self._record.state is StreamState.RUNNING:
             if self._recording is not None:
                 # Its frames are in memory from here on.

@@ -104,6 +104,21 @@ async def test_the_places_of_a_dead_node_are_free_when_its_lease_ends(redis: Red
         await taken(alive, one)
 
 
+async def test_a_full_redis_keeps_the_places_of_running_calls(redis: RedisServer) -> None:
+    one = pot(parallel=1)
+    async with rate_nodes(redis, 2, seconds=10) as nodes:
+        await taken(nodes.rates[0], one)
+        nodes.pass_time(9)
+        redis.command("CONFIG", "SET", "maxmemory", "1")
+        try:
+            # What it sends comes after a renewal.
+            assert (await use_of(nodes.rates[0], one)).parallel == 1
+        finally:
+            redis.command("CONFIG", "SET", "maxmemory", "0")
+        nodes.pass_time(2)
+        assert await refusing(nodes.rates[1], one) is RateQuantity.PARALLEL
+
+
 async def test_a_node_that_was_silent_counts_its_calls_again(redis: RedisServer) -> None:
     one = pot(parallel=1)
     async with rate_nodes(redis, 2, seconds=10) as nodes:

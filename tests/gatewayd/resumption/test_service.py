@@ -308,6 +308,20 @@ async def test_a_stream_of_another_node_is_read_to_its_end(nodes: tuple[Wire, Wo
     assert (await later).endswith(b"id: 2\ndata: error\n\n")
 
 
+async def test_a_slow_reader_on_another_node_reads(nodes: tuple[Wire, World, World]) -> None:
+    _, first, second = nodes
+    recording = first.begin([b"data: a\n\n"], holds=True)
+    await recording.begun()
+    await first.streams.write()
+    recording.unread_since = -1000.0
+    with await second.streams.open(recording.id, "u1") as reader:
+        # It never waits for frames.
+        assert await reader.next()
+    async with asyncio.timeout(5):
+        while recording.unread_since < 0:
+            await asyncio.sleep(0)
+
+
 async def test_a_stream_of_a_node_that_is_gone_ends(nodes: tuple[Wire, World, World]) -> None:
     _, first, second = nodes
     recording = first.begin([b"data: a\n\n"], holds=True)
