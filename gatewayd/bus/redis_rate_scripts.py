@@ -178,7 +178,7 @@ return uses
 RENEW: Final = """
 -- KEYS: places of a pot; ARGV: microseconds of a place, tickets
 local until_then = now + tonumber(ARGV[1])
--- It frees memory, so that a full Redis runs this as it runs TAKE: places that ended early would be given away.
+-- It frees memory, so that a full Redis runs this, as it runs TAKE: running calls keep their places.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 for number = 2, #ARGV do redis.call('ZADD', KEYS[1], until_then, ARGV[number]) end
 redis.call('PEXPIRE', KEYS[1], math.ceil(tonumber(ARGV[1]) / 1000) + 1000)

@@ -51,7 +51,9 @@ class LocalRuns:
         """Run the block."""
         return contextlib.nullcontext()
 
-    async def elsewhere(self) -> Sequence[TaskInfo]:
+    async def elsewhere(
+        self, *, chat_id: str | None = None, task_id: str | None = None
+    ) -> Sequence[TaskInfo]:
         """Return nothing: there are no other nodes."""
         return ()
 

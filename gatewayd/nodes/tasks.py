@@ -1,12 +1,15 @@
 """Tasks of users on every node: their answers by the database, all others by messages between the nodes."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
 from gatewayd.nodes.messages import NodeMessages
 from gatewayd.tasks import TaskInfo, TaskOwner, TaskRegistry
+
+log = logging.getLogger(__name__)
 
 LISTED, STOPPED, STOPPED_CHATS = "tasks.list", "tasks.stop", "tasks.stop_chats"
 
@@ -47,10 +50,17 @@ class NodeTasks:
         messages.serve(LISTED, self._list)
         messages.serve(STOPPED, self._stop)
 
-    async def elsewhere(self) -> Sequence[TaskInfo]:
-        """Return the tasks of other nodes, oldest first; of nodes that do not reply only the answers."""
-        claimed, told = await asyncio.gather(self._runs.elsewhere(), self._messages.gather(LISTED, {}))
-        found = [*claimed, *(_info(each) for listed in told for each in listed)]
+    async def elsewhere(
+        self, *, chat_id: str | None = None, task_id: str | None = None
+    ) -> Sequence[TaskInfo]:
+        """Return the tasks of other nodes, oldest first: all, those of one chat, or one.
+
+        Of nodes that do not reply only the answers are known.
+        """
+        # Every node reads every reply, so that they are to be short.
+        asked = self._messages.gather(LISTED, {"chat": chat_id, "id": task_id})
+        claimed, told = await asyncio.gather(self._runs.elsewhere(), asked)
+        found = [info for info in (*claimed, *_told_tasks(told)) if _is_wanted(info, chat_id, task_id)]
         return sorted(found, key=lambda info: info.started_at)
 
     async def stop_elsewhere(self, task_id: str) -> bool:
@@ -62,8 +72,13 @@ class NodeTasks:
             return True
         return bool(await self._messages.ask(STOPPED, {"id": task_id}))
 
-    async def _list(self, _: Mapping[str, Any]) -> list[dict[str, Any]]:
-        own = [info for info in self._tasks.started() if not self._runs.owns(info.id)]
+    async def _list(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+        wanted = body.get("chat"), body.get("id")
+        own = [
+            info
+            for info in self._tasks.started()
+            if _is_wanted(info, *wanted) and not self._runs.owns(info.id)
+        ]
         return [asdict(info) for info in own[-MAX_LISTED_TASKS:]]
 
     async def _stop(self, body: Mapping[str, Any]) -> bool | None:
@@ -96,5 +111,22 @@ class ChatTasks:
             await self._tasks.stop(info.id)
 
 
+def _is_wanted(info: TaskInfo, chat_id: str | None, task_id: str | None) -> bool:
+    return chat_id in {None, info.purpose.chat_id} and task_id in {None, info.id}
+
+
+def _told_tasks(told: Sequence[Any]) -> Sequence[TaskInfo]:
+    """Return the tasks that other nodes name; those of a reply that is not understood are left out."""
+    found: list[TaskInfo] = []
+    for listed in told:
+        try:
+            found += [_info(each) for each in listed]
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("the tasks of another node are not understood: %r", error)
+    return found
+
+
 def _info(told: Mapping[str, Any]) -> TaskInfo:
-    return TaskInfo(told["id"], told["name"], TaskOwner(**told["purpose"]), told["started_at"])
+    # A later version may tell more.
+    owner = TaskOwner(*(told["purpose"][name] for name in ("user_id", "chat_id", "message_id")))
+    return TaskInfo(told["id"], told["name"], owner, int(told["started_at"]))

@@ -19,12 +19,11 @@ class TaskControl:
 
     async def every(self) -> Sequence[TaskInfo]:
         """Return the tasks of all users on every node, oldest first."""
-        found = [*self._tasks.started(), *await self._remote.elsewhere()]
-        return sorted(found, key=lambda info: info.started_at)
+        return await self._find()
 
     async def of_chat(self, actor: Actor, chat_id: str) -> Sequence[TaskInfo]:
         """Return the tasks of a chat; of another user's chat only the actor's own tasks."""
-        found = [info for info in await self.every() if info.purpose.chat_id == chat_id] if chat_id else []
+        found = await self._find(chat_id) if chat_id else []
         if all(_is_own(info, actor) for info in found) or await self._may_have(actor, chat_id):
             return found
         return [info for info in found if _is_own(info, actor)]
@@ -33,7 +32,7 @@ class TaskControl:
         """Stop a task and wait for its end; return False if the actor may stop no such task."""
         info = self._tasks.find(task_id)
         if info is None:
-            elsewhere = await self._remote.elsewhere()
+            elsewhere = await self._remote.elsewhere(task_id=task_id)
             info = next((each for each in elsewhere if each.id == task_id), None)
         if info is None:
             return False
@@ -47,6 +46,11 @@ class TaskControl:
         if not found and not await self._may_have(actor, chat_id):
             raise not_found("chat", chat_id)
         return sum([await self._stop(info.id) for info in found])
+
+    async def _find(self, chat_id: str | None = None) -> Sequence[TaskInfo]:
+        elsewhere = await self._remote.elsewhere(chat_id=chat_id)
+        found = [*self._tasks.started(chat_id=chat_id), *elsewhere]
+        return sorted(found, key=lambda info: info.started_at)
 
     async def _stop(self, task_id: str) -> bool:
         return await self._tasks.stop(task_id) or await self._remote.stop_elsewhere(task_id)

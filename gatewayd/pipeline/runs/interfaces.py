@@ -52,8 +52,10 @@ class RunRegister(Protocol):
 class RemoteRuns(Protocol):
     """The tasks of other nodes."""
 
-    async def elsewhere(self) -> Sequence[TaskInfo]:
-        """Return the tasks of other nodes, oldest first."""
+    async def elsewhere(
+        self, *, chat_id: str | None = None, task_id: str | None = None
+    ) -> Sequence[TaskInfo]:
+        """Return the tasks of other nodes, oldest first: all, those of one chat, or one."""
         ...
 
     async def stop_elsewhere(self, task_id: str) -> bool:

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -76,6 +78,29 @@ async def test_tasks_of_another_node_are_listed_and_stopped_with_its_answers() -
     assert not await site.nodes[1].stop_elsewhere(task_id)
     assert await site.nodes[1].stop_elsewhere("t0")
     assert site.claims.stopped == [task_id, task_id, "t0"]
+    await site.close()
+
+
+async def test_only_the_wanted_tasks_travel(caplog: pytest.LogCaptureFixture) -> None:
+    site = await Site(TaskInfo("t0", "answer", OWNER, 5)).begin()
+    first = site.registries[0]
+    other = first.spawn("action", asyncio.Event().wait(), TaskOwner("u2", "c2"))  # type: ignore[arg-type]
+    mine = first.spawn("action", asyncio.Event().wait(), OWNER)  # type: ignore[arg-type]
+    assert [info.id for info in await site.nodes[1].elsewhere(chat_id="c1")] == ["t0", mine]
+    assert [info.id for info in await site.nodes[1].elsewhere(task_id=other)] == [other]
+    assert await site.nodes[0]._list({"chat": "c3"}) == []
+    told = [{**asdict(info), "new": 1} for info in first.started(chat_id="c1")]
+    replies: list[Any] = [told, [{"id": "x"}], 7]
+
+    async def reply(_: object) -> Any:
+        return replies.pop(0)
+
+    # Other versions: one says more, the others something else.
+    site.messages[0].serve(module.LISTED, reply)
+    assert [info.id for info in await site.nodes[1].elsewhere(chat_id="c1")] == ["t0", mine]
+    for _ in range(2):
+        assert [info.id for info in await site.nodes[1].elsewhere()] == ["t0"]
+    assert caplog.text.count("are not understood") == 2
     await site.close()
 
 
