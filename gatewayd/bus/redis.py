@@ -227,6 +227,9 @@ class RedisBus:
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _enqueue(self, user_id: str, frame: EventFrame, kind: bytes) -> None:
+        # What Redis cannot have fails its publisher, not the sender of all frames.
+        for text in (user_id, frame.chat_id, frame.about):
+            text.encode()
         self._number += 1
         self._queue.append(_Queued(self._number, user_id, frame, kind))
         self._queued_bytes += len(frame.payload)

@@ -276,3 +276,14 @@ async def test_a_redis_that_refuses_is_not_asked_without_a_pause(
     redis.command("CONFIG", "SET", "maxmemory", "0")
     await closed(reader)
     assert reader.numbers == [1, 3]
+
+
+async def test_a_text_that_redis_cannot_have_fails_its_publisher_alone(nodes: list[BusNode]) -> None:
+    reader = await Reader().connect(nodes[1])
+    # As a plugin may say, which can change the ids of its emitter.
+    with pytest.raises(UnicodeEncodeError):
+        await nodes[0].bus.publish("\ud800", EventFrame("c", b"{}"))
+    with pytest.raises(AttributeError):
+        await nodes[0].bus.publish(7, EventFrame("c", b"{}"))  # type: ignore[arg-type]
+    await nodes[0].publish(1)
+    assert await reader.read(1) == [1]
