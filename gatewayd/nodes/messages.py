@@ -25,6 +25,9 @@ DEAD_SECONDS: Final = 3.0
 REPLY_SECONDS: Final = 2.0
 """How long a request waits for the replies of living nodes."""
 
+SERVE_SECONDS: Final = 5.0
+"""How long a request of another node is worked on: nobody waits for the reply any longer."""
+
 MAX_MESSAGE_BYTES: Final = 2 << 20
 MAX_SERVED: Final = 1000
 """Maximum number of requests of other nodes that are being answered; further ones get no reply."""
@@ -226,7 +229,13 @@ class NodeMessages:
     async def _serve(
         self, handler: RequestHandler, body: Mapping[str, Any], request_id: str, sender: str
     ) -> None:
-        value = await handler(body)
+        try:
+            async with asyncio.timeout(SERVE_SECONDS):
+                value = await handler(body)
+        except TimeoutError:
+            # Such as the stop of a task that does not end: what was begun goes on.
+            log.warning("a request of another node got no reply in time")
+            return
         self.tell(REPLY, {"request": request_id, "value": value}, to=sender)
 
     def _take_reply(self, sender: str, body: Mapping[str, Any]) -> None:

@@ -107,8 +107,9 @@ class ChatTasks:
 
     async def _stop(self, chat_ids: Sequence[str]) -> None:
         wanted = set(chat_ids)
-        for info in [each for each in self._tasks.started() if each.purpose.chat_id in wanted]:
-            await self._tasks.stop(info.id)
+        found = [info.id for info in self._tasks.started() if info.purpose.chat_id in wanted]
+        # One that does not end holds up none of the others.
+        await asyncio.gather(*map(self._tasks.stop, found))
 
 
 def _is_wanted(info: TaskInfo, chat_id: str | None, task_id: str | None) -> bool:

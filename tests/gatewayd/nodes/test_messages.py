@@ -158,6 +158,30 @@ async def test_requests_over_the_limit_get_no_reply(monkeypatch: pytest.MonkeyPa
     await site.tasks.close()
 
 
+async def test_work_that_does_not_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "REPLY_SECONDS", 0.05)
+    monkeypatch.setattr(module, "SERVE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "MAX_SERVED", 1)
+    site = await Site().meet()
+    first, second, _ = site.nodes
+
+    async def hang(_: Mapping[str, Any]) -> None:
+        await asyncio.Event().wait()
+
+    second.serve("hang", hang)
+    serve(second, "x", 1)
+    with pytest.raises(GatewayError):
+        await first.ask("hang", {}, to="b")
+    async with asyncio.timeout(5):
+        while second._served:
+            await asyncio.sleep(0.01)
+    assert "got no reply in time" in caplog.text
+    assert await first.ask("find", {"id": "x"}, to="b") == 1
+    await site.tasks.close()
+
+
 async def test_a_daemon_alone_asks_nobody() -> None:
     alone = NodeMessages(NoChannel(), TaskRegistry())
     assert not alone.is_shared

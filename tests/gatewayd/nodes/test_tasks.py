@@ -1,6 +1,7 @@
 """Tests for gatewayd.nodes.tasks: tasks of other nodes are listed and stopped."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -141,4 +142,26 @@ async def test_the_tasks_of_chats_are_stopped_on_every_node(monkeypatch: pytest.
     await stoppers[1].stop(wanted)
     for tasks in site.registries:
         assert [info.purpose.chat_id for info in tasks.started()] == [other]
+    await site.close()
+
+
+async def test_a_task_that_does_not_end_holds_up_no_other() -> None:
+    site = await Site().begin()
+    first, end = site.registries[0], asyncio.Event()
+
+    async def stubborn() -> None:
+        while not end.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await end.wait()
+
+    first.spawn("action", stubborn(), OWNER)
+    other = first.spawn("action", asyncio.Event().wait(), OWNER)  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    stopping = asyncio.ensure_future(ChatTasks(first, site.messages[0])._stop(["c1"]))
+    async with asyncio.timeout(5):
+        while first.find(other) is not None:
+            await asyncio.sleep(0)
+    assert not stopping.done()
+    end.set()
+    await stopping
     await site.close()
