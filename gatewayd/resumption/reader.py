@@ -18,7 +18,7 @@ POLL_SECONDS: Final = 0.5
 """Pause between two looks for the frames of a stream that another node makes; that stores them as often."""
 
 TOLD_SECONDS: Final = 10.0
-"""How often the node of a stream is told that it is read."""
+"""Maximum interval at which the node of a stream is told that it is read."""
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
@@ -49,6 +49,8 @@ class FrameReader:
         self._recording = recording
         self._tell_read = tell_read
         self._told_at = 0.0
+        self.told_seconds = TOLD_SECONDS
+        """Interval at which the node of the stream is told that it is read."""
         self.position = after
         """The number of the last frame that was returned."""
 
@@ -106,7 +108,7 @@ class FrameReader:
 
     def _tell(self) -> None:
         now = asyncio.get_running_loop().time()
-        if self._tell_read is not None and now - self._told_at >= TOLD_SECONDS:
+        if self._tell_read is not None and now - self._told_at >= self.told_seconds:
             self._told_at = now
             self._tell_read(self._record.id)
 

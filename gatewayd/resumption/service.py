@@ -12,7 +12,7 @@ from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.resumption.interfaces import OtherNodes, StreamLimiter, StreamStore
 from gatewayd.resumption.live_stream import StreamRecording
-from gatewayd.resumption.reader import FrameReader
+from gatewayd.resumption.reader import TOLD_SECONDS, FrameReader
 from gatewayd.resumption.records import EndedStream, StreamRecord, StreamState
 from gatewayd.tasks import TaskOwner, TaskRegistry
 
@@ -136,7 +136,9 @@ class ResumableStreams:
             record = found
         if record.user_id != user_id:
             raise not_found("stream", stream_id)
-        return FrameReader(self._store, record, recording, after, self._tell_read)
+        reader = FrameReader(self._store, record, recording, after, self._tell_read)
+        reader.told_seconds = min(TOLD_SECONDS, self._times.unread / 3)
+        return reader
 
     async def runs_elsewhere(self, stream_id: str, user_id: str) -> bool:
         """Return whether another node makes a stream of a user."""

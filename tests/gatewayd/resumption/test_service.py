@@ -317,9 +317,30 @@ async def test_a_slow_reader_on_another_node_reads(nodes: tuple[Wire, World, Wor
     with await second.streams.open(recording.id, "u1") as reader:
         # It never waits for frames.
         assert await reader.next()
+        assert reader.told_seconds == 10.0
     async with asyncio.timeout(5):
         while recording.unread_since < 0:
             await asyncio.sleep(0)
+
+
+async def test_the_node_of_a_stream_is_told_before_it_counts_as_unread(
+    nodes: tuple[Wire, World, World],
+) -> None:
+    _, first, second = nodes
+    recording = first.begin([b"data: a\n\n"], holds=True)
+    await recording.begun()
+    await first.streams.write()
+    second.streams.configure(StreamTimes(unread=0.03))
+    with await second.streams.open(recording.id, "u1", 1) as reader:
+        reading = asyncio.ensure_future(reader.next())
+        for _ in range(3):
+            recording.unread_since = -1000.0
+            async with asyncio.timeout(5):
+                while recording.unread_since < 0:
+                    await asyncio.sleep(0.001)
+        await first.tasks.stop(recording.task_id)
+        await first.streams.write()
+        assert await reading
 
 
 async def test_a_stream_of_a_node_that_is_gone_ends(nodes: tuple[Wire, World, World]) -> None:
