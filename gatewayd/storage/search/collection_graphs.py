@@ -27,6 +27,8 @@ FILL_PASSAGES: Final = 2_000
 EF_CONSTRUCTION: Final = 128
 GRAPH_MEMORY_BYTES: Final = 512 << 20
 """Minimum memory of PostgreSQL for the build of an HNSW index, which is much slower with less."""
+LOCK_MILLISECONDS: Final = 500
+"""Less than the second after which PostgreSQL looks for deadlocks: preparations give up, never a writer."""
 LOCK_CLASS: Final = 0x6777
 LOCK_COUNT: Final = 256
 """Number of locks that the collections share: a transaction that links many would fill PostgreSQL's table."""
@@ -133,8 +135,10 @@ END $$;
 CREATE OR REPLACE FUNCTION graph_nearest(vectors text, base text, collection text, wanted real[], many int,
     width int) RETURNS TABLE (passage_id bigint, distance float8) LANGUAGE plpgsql
     -- Makes the planner use the HNSW index.
-    SET enable_seqscan = off SET enable_sort = off SET hnsw.iterative_scan = relaxed_order AS $$
+    SET enable_seqscan = off SET enable_sort = off AS $$
 BEGIN
+    -- As a clause of the function, only a superuser could set what the library has not declared yet.
+    PERFORM set_config('hnsw.iterative_scan', 'relaxed_order', true);
     PERFORM set_config('hnsw.ef_search', width::text, true);
     -- Similarities are those of an exact search: the index has halves.
     RETURN QUERY EXECUTE format('WITH near AS MATERIALIZED ('
@@ -334,18 +338,30 @@ class CollectionGraph:
 
 
 async def install() -> None:
-    """Create the tables, functions and triggers that do not exist, in one transaction."""
+    """Create the tables, functions and triggers that do not exist, in one transaction.
+
+    Raises unavailable when long writes are in the way.
+    """
     async with write_transaction("prepare the HNSW indexes of collections") as client:
         await client.lift_limits()
         await client.execute_query("SELECT pg_advisory_xact_lock($1)", [lock_key("collection_graphs")])
+        await wait_briefly(client)
         _, [[is_installed]] = await client.execute_query(IS_INSTALLED, [])
         if not is_installed:
             await client.execute_script(TABLES)
         await client.execute_script(FUNCTIONS)
         await add_triggers(client, TRIGGERS)
+        _, tables = await client.execute_query(SELECT_VECTOR_TABLES, [])
+        for space_id, table in tables:
+            await watch_table(client, table, space_id)
         if not is_installed:
             # The triggers wait for writers, so nothing is published from here on.
             await _add_backlog(client)
+
+
+async def wait_briefly(client: Any) -> None:
+    """Let a transaction wait for a table only as long as no writer that waits for it in turn is in danger."""
+    await client.execute_script(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
 
 
 async def watch_table(client: Any, table: str, space_id: int) -> None:

@@ -8,6 +8,7 @@ Searches compare all vectors of a file or a small collection. A large collection
 an HNSW index (`collection_graphs`).
 """
 
+import asyncio
 import logging
 import struct
 import sys
@@ -17,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import EmbeddingSpace, ScopeKind, SearchHit, SearchScope, unpack_ids
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
@@ -34,6 +35,11 @@ log = logging.getLogger(__name__)
 MAX_EXACT_PASSAGES: Final = 8_000
 """Number of passages from which on a collection gets an HNSW index; it loses it below half of that."""
 EXTENSION: Final = "vector"
+PREPARE_ATTEMPTS: Final = 10
+PREPARE_SECONDS: Final = 0.5
+"""Pause between the attempts of a start to prepare the tables."""
+RETRY_SECONDS: Final = 60.0
+"""Pause between later attempts, while searches work without what is prepared."""
 MAX_GRAPH_DIMENSIONS: Final = 4000
 MIN_GRAPH_VERSION: Final = (0, 8)
 EF_SEARCH_RANGE: Final = range(200, 1001)
@@ -87,6 +93,8 @@ class _Table:
     space_id: int
     name: str
     dimension: int
+    is_watched: bool
+    """Whether `vector_backlog` lists the files whose vectors are missing."""
 
     def graph(self, collection_id: str, number: int) -> CollectionGraph:
         return CollectionGraph(self.space_id, collection_id, number, self.name, self.dimension)
@@ -95,17 +103,54 @@ class _Table:
 class PgVectorIndex:
     """Implements `ingest.interfaces.VectorIndex`; created by `open_pgvector`.
 
-    Collections of `exact_up_to` passages or more use an HNSW index, which a task of `tasks` builds.
+    Collections of `exact_up_to` passages or more use an HNSW index, which a task of `tasks` builds. Before it
+    `is_prepared` every search compares all vectors, and only `refresh` and `check` copy missing ones.
     """
 
     def __init__(
-        self, tasks: TaskRegistry, *, has_graphs: bool = True, exact_up_to: int = MAX_EXACT_PASSAGES
+        self,
+        tasks: TaskRegistry,
+        *,
+        has_graphs: bool = True,
+        exact_up_to: int = MAX_EXACT_PASSAGES,
+        is_prepared: bool = True,
     ) -> None:
         self._tasks = tasks
         self._has_graphs = has_graphs
         self._exact_up_to = exact_up_to
+        self._is_prepared = is_prepared
         self._created: set[int] = set()
         self._building: set[str] = set()
+
+    async def prepare(self) -> None:
+        """Create the triggers that keep the tables current.
+
+        While long writes or missing rights prevent it, a task of `tasks` tries again.
+        """
+        for attempt in range(1, PREPARE_ATTEMPTS + 1):
+            try:
+                await self._prepare()
+            except GatewayError as error:
+                if error.kind is ErrorKind.UNAVAILABLE and attempt < PREPARE_ATTEMPTS:
+                    await asyncio.sleep(PREPARE_SECONDS)
+                    continue
+                log.warning("searching without HNSW indexes for now: %s", error.full_message)
+                self._tasks.spawn("preparation of HNSW indexes", self._prepare_later())
+            return
+
+    async def _prepare_later(self) -> None:
+        while not self._is_prepared:
+            await asyncio.sleep(RETRY_SECONDS)
+            try:
+                await self._prepare()
+            except GatewayError as error:
+                log.info("still searching without HNSW indexes: %s", error.full_message)
+
+    async def _prepare(self) -> None:
+        await collection_graphs.install()
+        self._is_prepared = True
+        # Their triggers are missing, if they were created meanwhile.
+        self._created.clear()
 
     async def search(
         self, space: EmbeddingSpace, scope: SearchScope, vector: bytes, limit: int
@@ -147,8 +192,8 @@ class PgVectorIndex:
             return
         with translate_errors("read the embedding spaces"):
             spaces = await SpaceRow.all().order_by("id")
-            values = [file_id]
-            rows = await _rows("SELECT space_id FROM vector_backlog WHERE file_id = $1", values)
+            query = "SELECT space_id FROM vector_backlog WHERE file_id = $1"
+            rows = await _rows(query, [file_id]) if self._is_prepared else [[row.id] for row in spaces]
         behind = {row[0] for row in rows}
         for row in spaces:
             table = await self._ensure_table(row)
@@ -176,9 +221,11 @@ class PgVectorIndex:
         return [sentence for sentence in checked if sentence]
 
     async def _check_graph(self, table: _Table, scope: SearchScope) -> str | None:
+        if scope.kind is ScopeKind.FILE or not table.is_watched:
+            return None
         with translate_errors("look for the HNSW index of the collection"):
             rows = await _rows(SELECT_GRAPHS, [table.space_id, scope.id])
-        if scope.kind is ScopeKind.FILE or not rows:
+        if not rows:
             return None
         graph = table.graph(*rows[0])
         if await _size(table, scope) < self._exact_up_to // 2:
@@ -192,16 +239,21 @@ class PgVectorIndex:
         return None if row is None else await self._ensure_table(row)
 
     async def _ensure_table(self, row: SpaceRow) -> _Table:
-        table = _Table(row.id, vector_table(row.id), row.dimension)
+        table = _Table(row.id, vector_table(row.id), row.dimension, self._is_prepared)
         if row.id not in self._created:
             async with write_transaction("make the table of vectors") as client:
                 await client.execute_script(CREATE_TABLE.format(table=table.name, dimension=table.dimension))
-                await collection_graphs.watch_table(client, table.name, row.id)
-            self._created.add(row.id)
+                if table.is_watched:
+                    await collection_graphs.wait_briefly(client)
+                    await collection_graphs.watch_table(client, table.name, row.id)
+            if table.is_watched is self._is_prepared:
+                self._created.add(row.id)
         return table
 
     async def _complete_scope(self, table: _Table, scope: SearchScope) -> CollectionGraph | None:
         """Copy the missing vectors; return the graph of a large collection, None before it is built."""
+        if not table.is_watched:
+            return None
         with translate_errors("compare the vectors"):
             query = _format_query(SELECT_STATE, table, scope)
             [[behind, is_built, number]] = await _rows(query, [scope.id, table.space_id])
@@ -239,9 +291,10 @@ async def open_pgvector(database: Database, tasks: TaskRegistry) -> PgVectorInde
     except GatewayError as error:
         log.info("not using pgvector: %s", error.full_message)
         return None
-    await collection_graphs.install()
     numbers = tuple(int(number) for number in version.split(".")[:2])
-    return PgVectorIndex(tasks, has_graphs=numbers >= MIN_GRAPH_VERSION)
+    index = PgVectorIndex(tasks, has_graphs=numbers >= MIN_GRAPH_VERSION, is_prepared=False)
+    await index.prepare()
+    return index
 
 
 def _format_query(query: str, table: _Table, scope: SearchScope) -> str:
@@ -297,7 +350,8 @@ async def _copy_missing(table: _Table, file_id: str) -> None:
             }
             if lacking:
                 await _copy(client, table, file_id, lacking)
-        await client.execute_query(DELETE_BACKLOG, [table.space_id, file_id])
+        if table.is_watched:
+            await client.execute_query(DELETE_BACKLOG, [table.space_id, file_id])
 
 
 async def _check_file(table: _Table, file_id: str) -> str | None:

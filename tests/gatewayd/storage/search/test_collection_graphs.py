@@ -4,7 +4,9 @@ import asyncio
 import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
+import asyncpg
 import pytest
 from tortoise.connection import get_connection
 
@@ -13,11 +15,12 @@ from gatewayd.ingest.records import EmbeddingSpace, FileStatus, ScopeKind, Searc
 from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.postgres import lock_key
-from gatewayd.storage.search import collection_graphs
+from gatewayd.storage.search import collection_graphs, pgvector
 from gatewayd.storage.search.collection_graphs import CollectionGraph
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.storage.passages import SPACE, Shelf, direction, document, extraction, open_shelf
+from tests.fakes.storage.postgres import Postgres
 
 pytestmark = pytest.mark.parametrize("location", ["postgres"], indirect=True)
 
@@ -45,6 +48,15 @@ async def shelf(database: Database) -> AsyncIterator[Shelf]:
 async def index(shelf: Shelf, tasks: TaskRegistry) -> PgVectorIndex:
     assert await open_pgvector(shelf.database, tasks) is not None
     return PgVectorIndex(tasks, exact_up_to=4)
+
+
+@pytest.fixture
+async def apart(shelf: Shelf, postgres: Postgres) -> AsyncIterator[Any]:
+    """A session that is none of the pool."""
+    [[database]] = await run("SELECT current_database()")
+    session = await asyncpg.connect(postgres.server.get_uri(str(database)))
+    yield session
+    await session.close()
 
 
 async def run(query: str) -> list[tuple[object, ...]]:
@@ -240,6 +252,58 @@ async def test_a_build_that_was_killed_is_done_again(
     with pytest.raises(GatewayError, match="cannot build the HNSW index"):
         await graph.build(client)
     await client.return_connection(held)  # type: ignore[attr-defined]
+
+
+async def test_a_start_during_a_long_write_searches_without_graphs_and_prepares_later(
+    shelf: Shelf, tasks: TaskRegistry, apart: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pgvector, "PREPARE_SECONDS", 0.0)
+    monkeypatch.setattr(pgvector, "PREPARE_ATTEMPTS", 2)
+    monkeypatch.setattr(pgvector, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(collection_graphs, "LOCK_MILLISECONDS", 10)
+    await shelf.upload("f", "a")
+    async with apart.transaction():
+        await apart.execute("DELETE FROM collection_files WHERE id < 0")
+        index = await open_pgvector(shelf.database, tasks)
+        assert index is not None
+        assert len(tasks.list()) == 1
+    await shelf.publish("f", "x", "y")
+    await index.refresh(A, "f")
+    while tasks.list():
+        await asyncio.sleep(0.01)
+    assert len(await index.search(SPACE, A, direction("x"), 3)) == 2
+    await shelf.upload("g", "a")
+    await shelf.publish("g", "x")
+    assert await run("SELECT file_id FROM vector_backlog") == [("g",)]
+    assert len(await index.search(SPACE, A, direction("x"), 3)) == 3
+    assert await index.check(SPACE, A) == []
+
+
+async def test_an_index_that_nothing_prepared_finds_what_a_refresh_or_a_check_copied(
+    shelf: Shelf, tasks: TaskRegistry
+) -> None:
+    await run("CREATE EXTENSION vector")
+    index = PgVectorIndex(tasks, exact_up_to=1, is_prepared=False)
+    for file_id in ("f", "g"):
+        await shelf.upload(file_id, "a")
+        await shelf.publish(file_id, "x", "y")
+    await index.refresh(A, "f")
+    assert len(await index.search(SPACE, A, direction("x"), 9)) == 2
+    assert len(await index.check(SPACE, A)) == 1
+    assert len(await index.search(SPACE, A, direction("x"), 9)) == 4
+    assert await run("SELECT to_regclass('vector_backlog')") == [(None,)]
+
+
+async def test_a_role_that_is_no_superuser_prepares_the_graphs(shelf: Shelf, apart: Any) -> None:
+    await run("CREATE EXTENSION vector")
+    await run("CREATE ROLE ordinary")
+    await run("GRANT ALL ON SCHEMA public TO ordinary")
+    await apart.execute("SET ROLE ordinary")
+    try:
+        # In a session that has not loaded the library.
+        await apart.execute(collection_graphs.FUNCTIONS)
+    finally:
+        await apart.execute("RESET ROLE; DROP OWNED BY ordinary CASCADE; DROP ROLE ordinary")
 
 
 async def test_a_check_repairs_the_table(shelf: Shelf, index: PgVectorIndex, tasks: TaskRegistry) -> None:
