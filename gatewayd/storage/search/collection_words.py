@@ -10,11 +10,12 @@ The statistics of PostgreSQL, which ANALYZE brings up to date, tell how many pas
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gatewayd.errors import GatewayError
+from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import SearchHit
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.postgres import lock_key
@@ -25,6 +26,7 @@ from gatewayd.storage.search.collection_graphs import (
     COLLECTION_LOCK,
     LOCK_COLLECTION,
     add_triggers,
+    wait_briefly,
 )
 from gatewayd.storage.search.fts import INDEXED
 from gatewayd.storage.search.word_plan import LookUp, QueryWord, look_ups, query_weights
@@ -43,7 +45,11 @@ log = logging.getLogger(__name__)
 MIN_PASSAGES: Final = 4_000
 """Number of passages from which on a collection gets a table of its words; it loses it below half of that."""
 MAX_BACKLOG_FILES: Final = 4
-"""Number of files whose words a search adds itself; more are added in the background."""
+MAX_BACKLOG_PASSAGES: Final = 1_000
+"""Numbers of files and of their passages whose words a search adds itself; more are added in the background.
+"""
+RETRY_SECONDS: Final = 30.0
+"""Pause after a failure in the background."""
 SAMPLE_PASSAGES: Final = 500
 """Number of passages whose mean length is that of the collection."""
 BATCH_PASSAGES: Final = 500
@@ -171,7 +177,9 @@ SELECT_SAMPLE: Final = (
 )
 SELECT_STATE: Final = (
     "SELECT w.words, w.average, (SELECT COUNT(*) FROM (SELECT 1 FROM word_backlog b "
-    "WHERE b.collection_id = $1 LIMIT $2) b), GREATEST(c.reltuples, 0)::float8, w.is_filled "
+    "WHERE b.collection_id = $1 LIMIT $2) b), c.reltuples::float8, w.is_filled, "
+    "(SELECT COALESCE(SUM(f.chunks), 0)::bigint FROM (SELECT file_id FROM word_backlog "
+    "WHERE collection_id = $1 LIMIT $2) b JOIN files f ON f.id = b.file_id) "
     "FROM collection_words w JOIN pg_class c ON c.oid = to_regclass(w.words) WHERE w.collection_id = $1"
 )
 SELECT_BACKLOG: Final = "SELECT file_id FROM word_backlog WHERE collection_id = $1 ORDER BY file_id LIMIT $2"
@@ -216,7 +224,9 @@ SELECT_DIFFERENT: Final = (
     "<> (SELECT COUNT(*) FROM {words} w WHERE w.file_id = l.file_id)"
 )
 DELETE_WORDS: Final = "DELETE FROM collection_words WHERE collection_id = $1"
-HAS_PGVECTOR: Final = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector')"
+# pgvector has the type from version 0.7 on.
+IS_POSSIBLE: Final = "SELECT to_regtype('sparsevec') IS NOT NULL"
+HAS_TABLES: Final = "SELECT to_regclass('word_backlog') IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +245,16 @@ class CollectionWords:
         self._reader = reader
         self._tasks = tasks
         self._counter = WordCounter()
-        self._has_pgvector: bool | None = None
+        self._is_possible: bool | None = None
+        self._has_tables = False
+        self._is_installed = False
         self._working: set[str] = set()
+        self._retry_at = 0.0
 
     async def search(self, collection_id: str, query: str, limit: int) -> Sequence[SearchHit] | None:
         """Return the best passages for a segmented query; None where text search has to answer it.
 
-        That is without pgvector, and until the table of the collection is complete.
+        That is without pgvector 0.7 or newer, and until the table of the collection is complete.
         """
         table = await self._complete_table(collection_id)
         if table is None:
@@ -265,7 +278,7 @@ class CollectionWords:
 
         The words of files that were not added yet are added first and are no difference.
         """
-        if not await self._is_installed() or not await self._reader.rows(SELECT_STATE, collection_id, 1):
+        if not await self._state(collection_id, 1):
             return []
         if await self._size(collection_id) < self._min_passages // 2:
             async with write_transaction("drop the words of the collection") as client:
@@ -299,45 +312,58 @@ class CollectionWords:
 
     async def _complete_table(self, collection_id: str) -> _WordTable | None:
         """Return a complete table; start to make or to complete one that is not."""
-        if not await self._is_installed():
+        rows = await self._state(collection_id, MAX_BACKLOG_FILES + 1)
+        if not rows and (not self._is_possible or await self._size(collection_id) < self._min_passages):
             return None
-        values = [collection_id, MAX_BACKLOG_FILES + 1]
-        rows = await self._reader.rows(SELECT_STATE, *values)
-        if not rows and await self._size(collection_id) < self._min_passages:
-            return None
-        if not rows or rows[0][2] > MAX_BACKLOG_FILES or not rows[0][4]:
-            if collection_id not in self._working:
-                self._working.add(collection_id)
-                self._tasks.spawn(f"words of collection {collection_id}", self._work(collection_id))
+        is_ready = bool(rows) and _is_ready(rows[0])
+        if not is_ready or not self._is_installed:
+            self._start_work(collection_id)
+        if not is_ready:
             return None
         table = _table_of(collection_id, rows[0])
         if rows[0][2]:
-            for [file_id] in await self._reader.rows(SELECT_BACKLOG, *values):
-                await self._add_file(table, file_id)
+            try:
+                for [file_id] in await self._reader.rows(SELECT_BACKLOG, collection_id, MAX_BACKLOG_FILES):
+                    await self._add_file(table, file_id)
+            except GatewayError as error:
+                if error.kind is not ErrorKind.UNAVAILABLE:
+                    raise
+                # Somebody else works on the file.
+                log.debug("text search answers: %s", error.full_message)
+                return None
         return table
 
-    async def _is_installed(self) -> bool:
-        if self._has_pgvector is None:
-            [[found]] = await self._reader.rows(HAS_PGVECTOR)
-            if found:
-                await install()
-            self._has_pgvector = bool(found)
-        return self._has_pgvector
+    async def _state(self, collection_id: str, most: int) -> Sequence[Sequence[Any]]:
+        """Return the row of SELECT_STATE; none before the table is made."""
+        if self._is_possible is None:
+            [[self._is_possible]] = await self._reader.rows(IS_POSSIBLE)
+        if self._is_possible and not self._has_tables:
+            [[self._has_tables]] = await self._reader.rows(HAS_TABLES)
+        return await self._reader.rows(SELECT_STATE, collection_id, most) if self._has_tables else []
+
+    def _start_work(self, collection_id: str) -> None:
+        if collection_id not in self._working and time.monotonic() >= self._retry_at:
+            self._working.add(collection_id)
+            self._tasks.spawn(f"words of collection {collection_id}", self._work(collection_id))
 
     async def _work(self, collection_id: str) -> None:
         try:
             await self._make(collection_id)
         except GatewayError as error:
+            self._retry_at = time.monotonic() + RETRY_SECONDS
             log.warning("cannot index the words of a collection: %s", error.full_message)
         finally:
             self._working.discard(collection_id)
 
     async def _make(self, collection_id: str) -> None:
         """Make the table of a collection, and add what is missing; several nodes may do so."""
-        if not await self._reader.rows(SELECT_STATE, collection_id, 1):
+        if not self._is_installed:
+            await install()
+            self._is_installed = True
+        if not await self._state(collection_id, 1):
             await self._create(collection_id)
         with translate_errors("list the files of the collection"):
-            while rows := await self._reader.rows(SELECT_STATE, collection_id, 1):
+            while rows := await self._state(collection_id, 1):
                 table = _table_of(collection_id, rows[0])
                 if not rows[0][2]:
                     break
@@ -424,10 +450,14 @@ class CollectionWords:
 
 
 async def install() -> None:
-    """Create the tables, functions and triggers that do not exist, in one transaction."""
+    """Create the tables, functions and triggers that do not exist, in one transaction.
+
+    Raises unavailable when long writes are in the way.
+    """
     async with write_transaction("prepare the words of collections") as client:
         await client.lift_limits()
         await client.execute_query("SELECT pg_advisory_xact_lock($1)", [lock_key("collection_words")])
+        await wait_briefly(client)
         await client.execute_script(TABLES)
         await client.execute_script(FUNCTIONS)
         await add_triggers(client, TRIGGERS)
@@ -445,7 +475,15 @@ async def _build_index(words: str) -> None:
 
 def _table_of(collection_id: str, row: Sequence[Any]) -> _WordTable:
     """Return the table of a row of SELECT_STATE."""
-    return _WordTable(collection_id, row[0], row[1], row[3])
+    return _WordTable(collection_id, row[0], row[1], max(row[3], 0.0))
+
+
+def _is_ready(row: Sequence[Any]) -> bool:
+    """Whether a search can use the table of a row of SELECT_STATE, and add what is missing."""
+    _, _, files, passages, is_filled, missing = row
+    # A restored table has no statistics before it is analysed.
+    is_analysed = passages >= 0
+    return is_filled and is_analysed and files <= MAX_BACKLOG_FILES and missing <= MAX_BACKLOG_PASSAGES
 
 
 def _found(name: str, lookup: LookUp) -> str:
