@@ -14,13 +14,18 @@ A transaction that copies the vectors of a file locks the file, for which a new 
 that deletes never waits for another one that deletes the same rows, which could wait for it in turn.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gatewayd.errors import GatewayError
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.postgres import lock_key
 from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.tables.documents import SpaceRow
+
+log = logging.getLogger(__name__)
 
 FILL_PASSAGES: Final = 2_000
 """Approximate number of passages that one transaction copies into the table of a collection."""
@@ -29,6 +34,9 @@ GRAPH_MEMORY_BYTES: Final = 512 << 20
 """Minimum memory of PostgreSQL for the build of an HNSW index, which is much slower with less."""
 LOCK_MILLISECONDS: Final = 500
 """Less than the second after which PostgreSQL looks for deadlocks: preparations give up, never a writer."""
+DROP_MILLISECONDS: Final = 300
+"""How long the removal of a collection waits for those who use its tables: the build of an index takes
+minutes, and a transaction that removes files may wait for the removal in turn."""
 LOCK_CLASS: Final = 0x6777
 LOCK_COUNT: Final = 256
 """Number of locks that the collections share: a transaction that links many would fill PostgreSQL's table."""
@@ -126,9 +134,13 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION graph_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION graph_removed() RETURNS trigger LANGUAGE plpgsql
+    SET lock_timeout = '{DROP_MILLISECONDS}ms' AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS %I', OLD.vectors);
+    RETURN NULL;
+EXCEPTION WHEN lock_not_available THEN
+    -- `drop_orphans` does it later.
     RETURN NULL;
 END $$;
 
@@ -194,8 +206,16 @@ CREATE_TABLE: Final = (
 )
 LOCK_COLLECTION: Final = "SELECT id FROM collections WHERE id = $1 FOR KEY SHARE"
 INSERT_GRAPH: Final = (
-    "INSERT INTO collection_graphs (space_id, collection_id, vectors, base) "
-    "SELECT $1, id, $3, $4 FROM collections WHERE id = $2 ON CONFLICT DO NOTHING"
+    "WITH made AS (INSERT INTO collection_graphs (space_id, collection_id, vectors, base) "
+    "SELECT $1, id, $3, $4 FROM collections WHERE id = $2 ON CONFLICT DO NOTHING RETURNING vectors) "
+    "SELECT vectors FROM made"
+)
+SELECT_ORPHANS: Final = (
+    "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename ~ '^{pattern}$' "
+    "AND NOT EXISTS (SELECT 1 FROM {list} WHERE {column} = tablename)"
+)
+GRAPH_ORPHANS: Final = SELECT_ORPHANS.format(
+    pattern=r"collection_vectors_\d+_\d+", list="collection_graphs", column="vectors"
 )
 SELECT_LINKED: Final = (
     "SELECT l.file_id, GREATEST(f.chunks, 1) FROM collection_files l JOIN files f ON f.id = l.file_id "
@@ -320,7 +340,10 @@ class CollectionGraph:
             await client.execute_query(LOCK_COLLECTION, [self.collection_id])
             await client.execute_query(f"SELECT pg_advisory_xact_lock({lock})", [self.collection_id])
             values = [self.space_id, self.collection_id, self.vectors, self.base]
-            await client.execute_query(INSERT_GRAPH, values)
+            _, added = await client.execute_query(INSERT_GRAPH, values)
+            if added:
+                # One that `drop_orphans` has not dropped yet.
+                await client.execute_script(f"DROP TABLE IF EXISTS {self.vectors}")
             _, rows = await client.execute_query(
                 "SELECT 1 FROM collection_graphs WHERE space_id = $1 AND collection_id = $2", values[:2]
             )
@@ -357,6 +380,27 @@ async def install() -> None:
         if not is_installed:
             # The triggers wait for writers, so nothing is published from here on.
             await _add_backlog(client)
+
+
+async def drop_orphans(query: str) -> None:
+    """Drop the tables that a query returns; those in use stay for the next time.
+
+    They are of collections or spaces that were removed while somebody used them.
+    """
+    client: Any = SpaceRow._meta.db
+    with translate_errors("look for tables of removed collections"):
+        _, rows = await client.execute_query(query, [])
+    for [name] in rows:
+        try:
+            async with write_transaction("drop the table of a removed collection") as client:
+                await wait_briefly(client)
+                await client.execute_script(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+                # Since then it may have been made again.
+                _, left = await client.execute_query(f"{query} AND tablename = $1", [name])
+                if left:
+                    await client.execute_script(f"DROP TABLE {name}")
+        except GatewayError as error:
+            log.debug("a table stays for now: %s", error.full_message)
 
 
 async def wait_briefly(client: Any) -> None:

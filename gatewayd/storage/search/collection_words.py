@@ -24,8 +24,11 @@ from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.search.collection_graphs import (
     BEGIN_BUILD,
     COLLECTION_LOCK,
+    DROP_MILLISECONDS,
     LOCK_COLLECTION,
+    SELECT_ORPHANS,
     add_triggers,
+    drop_orphans,
     wait_briefly,
 )
 from gatewayd.storage.search.fts import INDEXED
@@ -125,9 +128,13 @@ BEGIN
     RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION words_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION words_removed() RETURNS trigger LANGUAGE plpgsql
+    SET lock_timeout = '{DROP_MILLISECONDS}ms' AS $$
 BEGIN
     EXECUTE format('DROP TABLE IF EXISTS %I', OLD.words);
+    RETURN NULL;
+EXCEPTION WHEN lock_not_available THEN
+    -- `drop_orphans` does it later.
     RETURN NULL;
 END $$;
 
@@ -223,6 +230,11 @@ SELECT_DIFFERENT: Final = (
     "(SELECT COUNT(*) FROM passages p WHERE p.file_id = l.file_id AND NOT p.staged) "
     "<> (SELECT COUNT(*) FROM {words} w WHERE w.file_id = l.file_id)"
 )
+ORPHANS: Final = SELECT_ORPHANS.format(
+    pattern=r"collection_words_\d+", list="collection_words", column="words"
+)
+# The lock order of a publication.
+LOCK_REMOVED: Final = "SELECT id FROM collections WHERE id = $1 FOR UPDATE"
 DELETE_WORDS: Final = "DELETE FROM collection_words WHERE collection_id = $1"
 # pgvector has the type from version 0.7 on.
 IS_POSSIBLE: Final = "SELECT to_regtype('sparsevec') IS NOT NULL"
@@ -282,6 +294,7 @@ class CollectionWords:
             return []
         if await self._size(collection_id) < self._min_passages // 2:
             async with write_transaction("drop the words of the collection") as client:
+                await client.execute_query(LOCK_REMOVED, [collection_id])
                 await client.execute_query(DELETE_WORDS, [collection_id])
             return []
         await self._make(collection_id)
@@ -359,6 +372,7 @@ class CollectionWords:
         """Make the table of a collection, and add what is missing; several nodes may do so."""
         if not self._is_installed:
             await install()
+            await drop_orphans(ORPHANS)
             self._is_installed = True
         if not await self._state(collection_id, 1):
             await self._create(collection_id)
@@ -376,6 +390,7 @@ class CollectionWords:
                 await client.lift_limits()
                 await client.execute_script(f"ANALYZE {rows[0][0]}")
                 await client.execute_query(SET_FILLED, [collection_id])
+        await drop_orphans(ORPHANS)
 
     async def _create(self, collection_id: str) -> None:
         with translate_errors("read passages of the collection"):
@@ -393,6 +408,8 @@ class CollectionWords:
             name = f"collection_words_{int(number or 0)}"
             _, rows = await client.execute_query(INSERT_WORDS, [collection_id, name, average])
             if rows:
+                # One that `drop_orphans` has not dropped yet.
+                await client.execute_script(f"DROP TABLE IF EXISTS {name}")
                 await client.execute_script(CREATE_TABLE.format(words=name))
                 await client.execute_query(ADD_BACKLOG, [collection_id])
 

@@ -148,6 +148,7 @@ class PgVectorIndex:
 
     async def _prepare(self) -> None:
         await collection_graphs.install()
+        await collection_graphs.drop_orphans(collection_graphs.GRAPH_ORPHANS)
         self._is_prepared = True
         # Their triggers are missing, if they were created meanwhile.
         self._created.clear()
@@ -273,6 +274,7 @@ class PgVectorIndex:
     async def _build(self, graph: CollectionGraph) -> None:
         try:
             await graph.build(SpaceRow._meta.db)
+            await collection_graphs.drop_orphans(collection_graphs.GRAPH_ORPHANS)
         except GatewayError as error:
             log.warning("cannot build the HNSW index: %s", error.full_message)
         finally:

@@ -306,6 +306,27 @@ async def test_a_role_that_is_no_superuser_prepares_the_graphs(shelf: Shelf, apa
         await apart.execute("RESET ROLE; DROP OWNED BY ordinary CASCADE; DROP ROLE ordinary")
 
 
+async def test_a_collection_is_removed_while_its_table_is_in_use(
+    shelf: Shelf, index: PgVectorIndex, tasks: TaskRegistry, apart: Any
+) -> None:
+    await shelf.upload("f", "a")
+    await shelf.publish("f", *(f"f {n}" for n in range(6)))
+    await built(index, tasks, A)
+    async with apart.transaction():
+        # As the build of an index does, and a removal of the file, which waits for the links in turn.
+        await apart.execute("DELETE FROM passages WHERE file_id = 'f'")
+        removal = asyncio.create_task(shelf.collections.remove("a"))
+        while not await run("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            assert not removal.done()
+            await asyncio.sleep(0.01)
+        await apart.execute("DELETE FROM files WHERE id = 'f'")
+        await removal
+        assert len(await tables()) == 2
+    await index.prepare()
+    assert [name[:14] for name in await tables()] == ["space_vectors_"]
+    assert await shelf.collections.find("a") is None
+
+
 async def test_a_check_repairs_the_table(shelf: Shelf, index: PgVectorIndex, tasks: TaskRegistry) -> None:
     await shelf.upload("f", "a")
     await shelf.publish("f", *(f"f {n}" for n in range(6)))
