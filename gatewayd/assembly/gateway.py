@@ -168,7 +168,7 @@ async def open_base(
     accounts = await make_accounts(settings, stores, database, stack, change_log.freshness, cluster.redis)
     quotas = make_quotas(accounts, stores)
     metering = make_metering(settings, usage, reader, tasks)
-    calls = ServiceCalls(metering.meter, partial(groups_of, stores))
+    calls = ServiceCalls(metering.meter, partial(groups_of, stores), tasks)
     documents = await open_documents(settings, accounts, database, quotas, cluster, calls, tasks, stack)
     catalog = await open_catalog(settings, stores, tasks, metering.meter, accounts.fresh)
     live = await open_live(settings, accounts, tasks, stack, is_node=cluster.member is not None)

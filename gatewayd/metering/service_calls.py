@@ -12,6 +12,7 @@ from gatewayd.metering.interfaces import ChargingAdmission
 from gatewayd.metering.meter import FAILURE_KINDS, CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall, MeteredCaller
 from gatewayd.metering.usage_objects import answer_usage
+from gatewayd.tasks import TaskRegistry
 
 GroupsOf = Callable[[str], Awaitable[Sequence[str]]]
 """Returns the ids of the groups of a user."""
@@ -33,6 +34,7 @@ class EnclosingCall:
     answers: list[Mapping[str, Any]] = field(default_factory=list)
 
 
+CHARGE: Final = "charge of a service"
 NOBODY: Final = WorkOwner("")
 _PAYER: Final[ContextVar[MeteredCaller | EnclosingCall]] = ContextVar("payer of services", default=NOBODY)
 
@@ -60,13 +62,14 @@ class MeteredService:
 class ServiceCalls:
     """Meters requests to services for whoever `paid_by` names.
 
-    Their tokens and cost count in usage and budgets when they have ended. No limit refuses them: a document
+    Their tokens and cost count in usage and budgets when they have ended, also if nobody waits any more. No limit refuses them: a document
     that was accepted is embedded.
     """
 
-    def __init__(self, meter: CallMeter, groups_of: GroupsOf) -> None:
+    def __init__(self, meter: CallMeter, groups_of: GroupsOf, tasks: TaskRegistry) -> None:
         self._meter = meter
         self._groups_of = groups_of
+        self._tasks = tasks
 
     async def run(
         self, service: MeteredService, body: Mapping[str, Any], ask: Callable[[], Awaitable[dict[str, Any]]]
@@ -83,7 +86,10 @@ class ServiceCalls:
             answer = await ask()
             outcome = CallOutcome.ANSWERED
         except asyncio.CancelledError:
+            # The service may have read the request.
             outcome = CallOutcome.CANCELLED
+            self._meter.finish(call, outcome)
+            self._tasks.spawn(CHARGE, self._charge(call))
             raise
         except GatewayError as error:
             outcome = CallOutcome.FAILED if error.kind in FAILURE_KINDS else CallOutcome.REFUSED
@@ -91,10 +97,13 @@ class ServiceCalls:
             raise
         finally:
             self._meter.finish(call, outcome, answer_usage(answer))
+        await self._tasks.finish(CHARGE, self._charge(call))
+        return answer
+
+    async def _charge(self, call: MeteredCall) -> None:
         for admission in self._meter.admissions:
             if isinstance(admission, ChargingAdmission):
                 await admission.charge(call)
-        return answer
 
     async def _begin(
         self, service: MeteredService, body: Mapping[str, Any], payer: MeteredCaller

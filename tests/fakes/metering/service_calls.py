@@ -6,6 +6,7 @@ from gatewayd.metering.interfaces import ignore_call
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import MeteredCall, TokenUsage
 from gatewayd.metering.service_calls import ServiceCalls
+from gatewayd.tasks import TaskRegistry
 
 PRICE = 7
 
@@ -29,7 +30,8 @@ class ServiceMeter(ServiceCalls):
     def __init__(self) -> None:
         self.ended = EndedCalls()
         self.meter = CallMeter([self.ended], pricing=lambda call, usage: PRICE * usage.total)
-        super().__init__(self.meter, self.groups)
+        self.tasks = TaskRegistry()
+        super().__init__(self.meter, self.groups, self.tasks)
 
     async def groups(self, user_id: str) -> Sequence[str]:
         return [f"of-{user_id}"]

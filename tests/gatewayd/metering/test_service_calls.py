@@ -110,3 +110,38 @@ async def test_budgets_are_charged_and_refuse_nothing() -> None:
     await bench.ledger.flush(5)
     assert bench.used() == [15]
     await tasks.close()
+
+
+async def test_a_budget_is_charged_for_work_that_nobody_waits_for_any_more() -> None:
+    calls, bench, tasks = ServiceMeter(), AdmissionBench(), TaskRegistry()
+    tasks.spawn("ledger", bench.ledger.run())
+    calls.meter.admissions.append(bench.admission)
+    bench.limit(rule(LimitSubject.USER, "owner", budgets=("8tokens/day",)))
+    asked = asyncio.Event()
+
+    async def wait() -> dict[str, Any]:
+        asked.set()
+        await asyncio.Event().wait()
+        return ANSWER
+
+    async def answered() -> dict[str, Any]:
+        # The cancellation comes while the budget is charged.
+        asyncio.get_running_loop().call_soon(lambda: running.cancel())
+        return ANSWER
+
+    for ask in (wait, answered):
+        asked.clear()
+        with paid_by(WorkOwner("owner")):
+            running = asyncio.create_task(calls.run(SERVICE, BODY, ask))
+        if ask is wait:
+            await asked.wait()
+            running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    while calls.tasks.list():
+        await asyncio.sleep(0)
+    await bench.ledger.flush(5)
+    # An estimate, and what the answer told.
+    assert bench.used() == [10 + 5]
+    assert len(calls.ended.calls) == 2
+    await tasks.close()
