@@ -62,8 +62,8 @@ class MeteredService:
 class ServiceCalls:
     """Meters requests to services for whoever `paid_by` names.
 
-    Their tokens and cost count in usage and budgets when they have ended, also if nobody waits any more. No limit refuses them: a document
-    that was accepted is embedded.
+    Their tokens and cost count in usage and budgets when they have ended, also if nobody waits any more. No
+    limit refuses them: a document that was accepted is embedded.
     """
 
     def __init__(self, meter: CallMeter, groups_of: GroupsOf, tasks: TaskRegistry) -> None:

@@ -500,7 +500,8 @@ def _is_ready(row: Sequence[Any]) -> bool:
     _, _, files, passages, is_filled, missing = row
     # A restored table has no statistics before it is analysed.
     is_analysed = passages >= 0
-    return is_filled and is_analysed and files <= MAX_BACKLOG_FILES and missing <= MAX_BACKLOG_PASSAGES
+    is_short = files <= MAX_BACKLOG_FILES and missing <= MAX_BACKLOG_PASSAGES
+    return bool(is_filled) and is_analysed and is_short
 
 
 def _found(name: str, lookup: LookUp) -> str:
