@@ -22,7 +22,7 @@ BEAT_SECONDS: Final = 1.0
 DEAD_SECONDS: Final = 3.0
 """How long a node counts as living that is not heard of."""
 
-REPLY_SECONDS: Final = 2.0
+REPLY_SECONDS: Final = 5.0
 """How long a request waits for the replies of living nodes."""
 
 SERVE_SECONDS: Final = 5.0
@@ -117,7 +117,7 @@ class NodeMessages:
         """Send a request to the living nodes, or to one, and return the first value of a reply.
 
         Returns None if the request is about none of them. Raises unavailable if that is not known: a node did
-        not reply within 2 seconds, and may have done what it was asked, or this node does not know yet which
+        not reply within 5 seconds, and may have done what it was asked, or this node does not know yet which
         ones live; too_large as `tell` does.
         """
         asked = await self._ask(kind, body, key, to, is_first_enough=True)
