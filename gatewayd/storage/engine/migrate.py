@@ -10,12 +10,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tortoise.migrations.migration import Migration
 from tortoise.migrations.recorder import MigrationRecorder
 from tortoise.migrations.schema_generator.state import State
 from tortoise.migrations.schema_generator.state_apps import StateApps
+from tortoise.models import Model
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.nodes.member import CONTRACTING
@@ -246,10 +247,21 @@ async def _apply_initial(database: Database, schema: InitialSchema) -> Sequence[
     return schema.migrations
 
 
+class HistoryRecorder(MigrationRecorder):
+    """Records migrations. All recorders have one model, whose making reads and parses its source."""
+
+    _made: ClassVar[dict[str, type[Model]]] = {}
+
+    def _make_model(self, table_name: str) -> type[Model]:
+        if table_name not in self._made:
+            self._made[table_name] = super()._make_model(table_name)
+        return self._made[table_name]
+
+
 async def _prepare(database: Database, transaction: Any) -> MigrationRecorder:
     """Exclude other processes, and make the table of the history."""
     await database.engine.exclude(transaction, "gatewayd migrations")
-    recorder = MigrationRecorder(transaction)
+    recorder = HistoryRecorder(transaction)
     await recorder.ensure_schema(database.engine.schema_editor(transaction))
     return recorder
 
