@@ -80,7 +80,12 @@ POLL_SECONDS: Final = 0.2
 MODELS_LOCK: Final = "model records"
 """Name of the lock that serialises changes of model records across processes."""
 
-REDIS_PARTS: Final = ("events of other nodes", "event tickets")
+REDIS_PARTS: Final = (
+    "events of other nodes",
+    "event tickets",
+    "calls and tasks of other nodes",
+    "limits of all nodes",
+)
 """What does not work while Redis is away."""
 
 

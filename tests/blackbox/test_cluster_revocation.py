@@ -184,7 +184,12 @@ def test_a_revoked_session_opens_nothing_a_second_later(
     assert check_revocation(client.asked, revoked_at) == []
     # Both nodes serve again, and say what does not work without Redis.
     for node in (pair.first, pair.second):
-        degraded = ["events of other nodes", "event tickets"]
+        degraded = [
+            "events of other nodes",
+            "event tickets",
+            "calls and tasks of other nodes",
+            "limits of all nodes",
+        ]
         assert node.call("GET", "/readyz") == (200, {"status": True, "degraded": degraded})
     again = Client(pair, pair.sign_in())
     with again.asking():
