@@ -105,12 +105,16 @@ def test_tables_tell_what_was_measured(bench: Bench) -> None:
 @pytest.mark.parametrize("name", ["raw", "aiohttp"])
 def test_floors_pass_on_all_that_is_measured(bench: Bench, name: str, tmp_path: Path) -> None:
     with running_floor(name, bench.mock, tmp_path) as floor:
-        runs = alternate(bench, (plain(4), UNPACED, MODELS, HEALTH), [floor], 1, 0.1)
-    for of_case in runs.values():
-        [sample] = of_case[name]
-        assert (sample["errors"], sample["fast_share"]) == (0, None), sample
-        assert sample["ok"] > 0
-        assert sample["cpu_us"] > 0
+        for case in (plain(4), UNPACED, MODELS, HEALTH):
+            seconds = 0.1
+            while True:
+                [sample] = alternate(bench, (case,), [floor], 1, seconds)[case.name][name]
+                assert (sample["errors"], sample["fast_share"]) == (0, None), sample
+                if sample["ok"] > 0:
+                    break
+                # A busy machine answers nothing in so short a time.
+                seconds *= 2
+            assert sample["cpu_us"] > 0
 
 
 def test_ratios_to_the_router_are_told_with_those_of_an_earlier_run() -> None:

@@ -9,7 +9,7 @@ from openapi_spec_validator import validate
 
 from gatewayd.accounts.records import Role
 from tests.fakes.daemons.role_site import AUTHS, PASSWORD, SCIM_TOKEN, Site, opened_roles
-from tests.fakes.http.declared_replies import closed, faults_of
+from tests.fakes.http.declared_replies import closed, faults_of, validators_of
 from tests.fakes.http.raw_http import Reply
 from tests.fakes.http.samples import SAMPLES, Row
 from tests.fakes.http.samples_chats import LIVE_SAMPLES, OWN_SAMPLES, PERMISSIONS
@@ -71,7 +71,8 @@ def check(document: Any, row: Row, reply: Reply) -> None:
         assert reply.body == b""
         return
     media_type = reply.headers.get("content-type", "application/octet-stream").partition(";")[0]
-    assert faults_of(response["content"], document["components"], media_type, reply.body) == [], row
+    validators = validators_of(response["content"], document["components"])
+    assert faults_of(validators, media_type, reply.body) == [], row
 
 
 def ask(site: Site, row: Row, path: str, body: Any, token: str) -> Reply:

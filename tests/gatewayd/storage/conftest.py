@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ def make_location(request: pytest.FixtureRequest, folder: Path, engine: str) -> 
     if engine == "sqlite":
         return sqlite(migrated_copy(folder))
     postgres: Postgres = request.getfixturevalue("postgres")
-    return parse(postgres.migrated_database(), pool_size=5)
+    location = parse(postgres.migrated_database(), pool_size=5)
+    request.addfinalizer(partial(postgres.drop_database, location))
+    return location
 
 
 @pytest.fixture
