@@ -76,12 +76,11 @@ def test_the_corpus_stays_in_its_frame(stage: Page, noise: Noise) -> None:
 
 def test_an_embed_fills_the_composer(stage: Page) -> None:
     frame = embed(stage, "{type: 'input:prompt', text: 'Hello'}")
-    frame.get_by_role("button", name="Say").click()
-    stage.wait_for_function("() => stage.log.length === 1")
-    assert log(stage) == [["prompt", "Hello"]]
-    frame.get_by_role("button", name="Say").click()
+    # Two messages at once, however slow the machine is.
+    frame.get_by_role("button", name="Say").evaluate("(button) => { button.click(); button.click(); }")
+    stage.wait_for_function("() => stage.log.length > 0")
     stage.wait_for_timeout(50)
-    assert len(log(stage)) == 1, "an embed may not write all the time"
+    assert log(stage) == [["prompt", "Hello"]], "an embed may not write all the time"
 
 
 @pytest.mark.parametrize("kind", ["input:prompt:submit", "action:submit"])
