@@ -6,6 +6,7 @@ all places together do.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +15,7 @@ import pytest
 from tests.clients.node import NodeMissingError
 from tests.conftest import missing
 from tests.expressions.attacks import attacked, takes_long
-from tests.expressions.finding import Expression, Made, Module, expressions, hidden, modules, read_module
+from tests.expressions.finding import Expression, Made, Module, expressions, modules, read_module
 from tests.expressions.javascript import Translator
 from tests.expressions.known import digest, safe_digests
 from tests.expressions.recheck import Finding, check
@@ -102,6 +103,14 @@ def found_in_source() -> list[Expression | Made]:
     return list(expressions(source()))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _let_go() -> Iterator[None]:
+    """Hold nothing of the source for the tests of other files."""
+    yield
+    found_in_source.cache_clear()
+    source.cache_clear()
+
+
 def read_expressions() -> list[Expression]:
     return [found for found in found_in_source() if isinstance(found, Expression)]
 
@@ -135,7 +144,7 @@ def test_expressions_are_found() -> None:
     places = {found.place for found in read_expressions()}
     assert {"gatewayd.http.middleware.UNSAFE_PATH", "gatewayd.pipeline.runs.history._DETAILS"} <= places
     assert len(places) > 120
-    assert [place for module in source() for place in hidden(module)] == []
+    assert [place for module in source() for place in module.hidden] == []
 
 
 def test_what_is_put_together_is_known() -> None:
@@ -179,7 +188,7 @@ def test_uses_in_other_modules_are_seen(user: str, is_anchored: bool) -> None:
 
 
 def test_uses_that_are_not_read_are_seen() -> None:
-    places = sorted(hidden(read_module("sample", HIDDEN)))
+    places = sorted(read_module("sample", HIDDEN).hidden)
     assert places == ["sample: as expressions", "sample: from re", "sample:4", "sample:5", "sample:5"]
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,39 +35,51 @@ class Made:
 class Module:
     """One file of the source; `uses` has for each name the methods it is asked for, "" for another use.
 
-    Names are `name` and `module.name`; `values` are those of the module.
+    Names are `name` and `module.name`; `values` are those of the module. `calls` are those of `re` with their
+    methods, `owners` the names of calls that are constants, and `hidden` the uses of `re` that are not read
+    here: under another name, or without being called. The syntax tree is not kept: all together are large.
     """
 
     name: str
-    tree: ast.Module
+    calls: Sequence[tuple[str, ast.Call]]
+    owners: Mapping[ast.Call, str]
+    hidden: Sequence[str]
     imports: frozenset[tuple[str, str]]
     renamed: frozenset[str]
-    uses: dict[str, set[str]]
+    uses: Mapping[str, set[str]]
     values: Callable[[], dict[str, Any]]
 
 
 def read_module(name: str, source: str) -> Module:
-    """Return a file with what it imports by name and how it uses names."""
+    """Return a file with its expressions, what it imports by name and how it uses names."""
     tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
     imports: set[tuple[str, str]] = set()
     renamed: set[str] = set()
     methods: dict[ast.expr, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             imports |= {(node.module or "", alias.name) for alias in node.names}
             renamed |= {alias.name for alias in node.names if alias.asname is not None}
         elif isinstance(node, ast.Attribute):
             methods[node.value] = node.attr
     uses: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
             uses.setdefault(node.id, set()).add(methods.get(node, ""))
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            uses.setdefault(ast.unparse(node), set()).add(methods.get(node, ""))
+            uses.setdefault(f"{node.value.id}.{node.attr}", set()).add(methods.get(node, ""))
     for other in renamed:
         uses.setdefault(other, set()).add("")
     return Module(
-        name, tree, frozenset(imports), frozenset(renamed), uses, lambda: vars(importlib.import_module(name))
+        name,
+        [found for node in nodes if (found := _called(node)) is not None],
+        _owners(tree),
+        _hidden(name, nodes, imports),
+        frozenset(imports),
+        frozenset(renamed),
+        uses,
+        lambda: vars(importlib.import_module(name)),
     )
 
 
@@ -85,11 +97,9 @@ def modules() -> list[Module]:
 def expressions(source: list[Module]) -> Iterator[Expression | Made]:
     """Yield every expression of some files."""
     for module in source:
-        calls = [found for node in ast.walk(module.tree) if (found := _called(node)) is not None]
-        names = module.values() if calls else {}
-        owners = _owners(module.tree)
-        for method, call in calls:
-            name = owners.get(call)
+        names = module.values() if module.calls else {}
+        for method, call in module.calls:
+            name = module.owners.get(call)
             place = f"{module.name}:{call.lineno}" if name is None else f"{module.name}.{name}"
             value = _value(call, names)
             if value is None:
@@ -101,21 +111,19 @@ def expressions(source: list[Module]) -> Iterator[Expression | Made]:
             yield Expression(place, *value, is_anchored)
 
 
-def hidden(module: Module) -> list[str]:
+def _hidden(name: str, nodes: Sequence[ast.AST], imports: Set[tuple[str, str]]) -> list[str]:
     """Return the uses of `re` that are not read here: under another name, or without being called."""
-    called = {id(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
-    bases = {id(node.value) for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
-    found = [f"{module.name}: from re" for source, _ in module.imports if source == "re"]
-    for node in ast.walk(module.tree):
+    called = {node.func for node in nodes if isinstance(node, ast.Call)}
+    bases = {node.value for node in nodes if isinstance(node, ast.Attribute)}
+    found = [f"{name}: from re" for source, _ in imports if source == "re"]
+    for node in nodes:
         match node:
             case ast.Import(names=names):
-                found += [
-                    f"{module.name}: as {each.asname}" for each in names if each.name == "re" and each.asname
-                ]
+                found += [f"{name}: as {each.asname}" for each in names if each.name == "re" and each.asname]
             case ast.Attribute(value=ast.Name(id="re"), attr=attr) if attr in {*METHODS, "compile"}:
-                found += [] if id(node) in called else [f"{module.name}:{node.lineno}"]
+                found += [] if node in called else [f"{name}:{node.lineno}"]
             case ast.Name(id="re"):
-                found += [] if id(node) in bases else [f"{module.name}:{node.lineno}"]
+                found += [] if node in bases else [f"{name}:{node.lineno}"]
     return found
 
 
