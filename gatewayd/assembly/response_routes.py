@@ -15,6 +15,7 @@ from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import Route
 from gatewayd.pipeline.local_counts import LocalCounts
 from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
+from gatewayd.pipeline.responses.pending_usage import BackgroundUsage
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 
 
@@ -38,11 +39,12 @@ def public_response_rows(
         catalog,
         counts,
     )
+    stored = StoredForwarder(catalog, BackgroundUsage(archive, catalog.meter))
     limit = settings.request_body_limit
     return [
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),
         *ResponseRoutes(
             response_services, body_limit=limit, streams=streams, repeatable=again.repeatable
         ).routes(),
-        *StoredResponseRoutes(archive, StoredForwarder(catalog), background).routes(),
+        *StoredResponseRoutes(archive, stored, background).routes(),
     ]

@@ -1,6 +1,7 @@
 """Forwards requests of unconverted endpoints to the source of the model, if the source has the endpoint."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -15,6 +16,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, not_found
+from gatewayd.metering.records import MeteredCall
 from gatewayd.pipeline.endpoints import context_of, endpoint_not_found, lacks_endpoint, select_source
 from gatewayd.pipeline.filters.conversions import LegacyCompletions, RequestConversion
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
@@ -24,6 +26,7 @@ from gatewayd.pipeline.records import Endpoint
 from gatewayd.pipeline.responses.archive import StoredResponse
 from gatewayd.pipeline.responses.ids import RememberedAnswer, ResponseIds, ResponseRecipient
 from gatewayd.pipeline.responses.items import ResponseItems
+from gatewayd.pipeline.responses.pending_usage import BackgroundUsage, EndedAnswer, pending_of
 from gatewayd.pipeline.responses.router import MissingEndpoints
 
 RUNTIME_PREFIX: Final = "/v1"
@@ -31,8 +34,18 @@ RUNTIME_PREFIX: Final = "/v1"
 
 CONVERSIONS: Final[tuple[RequestConversion, ...]] = (LegacyCompletions(), ResponseItems())
 
-NoteResponse = Callable[[str, str, str], Awaitable[None]]
-"""Takes the id of a model, the name of a source, and the id of a response that it stores."""
+
+@dataclass(frozen=True, slots=True)
+class ForwardedTo:
+    """The id of the model and the name of the source that a request was forwarded to, and its call."""
+
+    model: str
+    source: str
+    call: MeteredCall | None
+
+
+NoteResponse = Callable[[ForwardedTo, str, str], Awaitable[None]]
+"""Takes where a request was forwarded to, and the id and the last status of the response that it stores."""
 
 REPEATED_FIELD: Final = "instructions"
 """Request field that replies of the Responses protocol echo, including a record's prompt."""
@@ -83,7 +96,8 @@ class RequestForwarder:
         answer = await question.reply(forwarding.ask)
         if has_ids:
             recipient = ResponseRecipient(caller.actor.user_id, caller.request_id)
-            named = None if note is None else partial(note, forwarding.model, forwarding.source_name)
+            place = ForwardedTo(forwarding.model, forwarding.source_name, asked.context.call)
+            named = None if note is None else partial(note, place)
             answer = RememberedAnswer(answer, self._response_ids, recipient, named)
         is_repeated = asked.body.get(REPEATED_FIELD) != body.get(REPEATED_FIELD)
         own = {REPEATED_FIELD: body.get(REPEATED_FIELD)} if is_repeated else None
@@ -94,10 +108,14 @@ class RequestForwarder:
 
 
 class StoredForwarder:
-    """Sends requests about a response that a provider stores to that provider."""
+    """Sends requests about a response that a provider stores to that provider.
 
-    def __init__(self, catalog: Catalog) -> None:
+    `usage` is told of the end of one that ran in the background.
+    """
+
+    def __init__(self, catalog: Catalog, usage: BackgroundUsage) -> None:
         self._catalog = catalog
+        self._usage = usage
 
     async def send(
         self, method: str, path: str, stored: StoredResponse, caller: RequestCaller
@@ -107,10 +125,15 @@ class StoredForwarder:
         Raises not_found if the caller may no longer use the model, and the errors of the source.
         """
         candidates = await self._catalog.candidates(stored.model, caller.actor)
-        source = select_source(candidates, stored.source)[0].source
+        candidate = select_source(candidates, stored.source)[0]
+        source = candidate.source
         if not isinstance(source, ForwardingSource):
             raise not_found("response", stored.id)
-        return await source.forward(method, path, None, context_of(caller.actor, caller.request_id))
+        answer = await source.forward(method, path, None, context_of(caller.actor, caller.request_id))
+        if pending_of(stored) is None:
+            return answer
+        ended = partial(self._usage.settle, stored, candidate.model, caller.actor)
+        return EndedAnswer(answer, stored.id, ended)
 
 
 class _Forwarding:

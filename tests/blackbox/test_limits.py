@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gatewayd.completions.records import Body
 from tests.fakes.daemons.daemon import Daemon, running_daemon
 from tests.fakes.daemons.failing_provider_site import configuration
 from tests.fakes.http.multipart_forms import FORM, field, file_part, form
@@ -19,7 +20,15 @@ from tests.fakes.http.raw_http import Reply as Answer
 from tests.fakes.http.raw_http import send
 from tests.fakes.providers.all_routes_upstream import Everything
 from tests.fakes.providers.background_upstream import Provider, background_upstream
-from tests.fakes.providers.upstream import SILENCE, Reply, json_reply, openai_chunk, openai_completion, sse
+from tests.fakes.providers.upstream import (
+    SILENCE,
+    Recorded,
+    Reply,
+    json_reply,
+    openai_chunk,
+    openai_completion,
+    sse,
+)
 
 PASSWORD = "correct horse"
 LIMITS = "/api/v1/limits"
@@ -53,9 +62,18 @@ class LimitSite:
         return {use["what"]: use for limit in limits for use in limit["uses"]}
 
 
+class FarResponses(Everything):
+    """A provider that has a response, `far`."""
+
+    far: Body | None = None
+
+    def _got(self, request: Recorded) -> Reply | None:
+        return json_reply(self.far) if request.path == "/v1/responses/resp_far" else super()._got(request)
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
-    with background_upstream(("m", "other"), kind=Everything) as found:
+    with background_upstream(("m", "other"), kind=FarResponses) as found:
         yield found
 
 
@@ -128,6 +146,29 @@ def test_the_stricter_of_two_limits_is_told(site: LimitSite) -> None:
     for stream in (True, False):
         native = site.ask("l.m", "/ollama/api/chat", stream=stream)
         assert (native.status, native.headers["x-ratelimit-limit-requests"]) == (200, "50")
+
+
+def test_a_response_in_the_background_counts_when_its_end_is_read(site: LimitSite) -> None:
+    site.limit(user="root@example.org", budgets=["1000tokens/month"])
+    far = site.provider.fake
+    assert isinstance(far, FarResponses)
+    head = {"id": "resp_far", "object": "response", "created_at": 1, "model": "m", "output": []}
+    usage = {"input_tokens": 100, "output_tokens": 200, "total_tokens": 300}
+    ended = {**head, "status": "completed", "usage": usage}
+    site.provider.script(json_reply({**head, "status": "queued", "usage": None}))
+    asked = {"model": "o.m", "input": "hi", "background": True, "max_output_tokens": 40}
+    assert site.send("/v1/responses", asked).json["status"] == "queued"
+    assert site.uses()["1000tokens/month"]["used"] == "1tokens"
+    far.far = {**head, "status": "in_progress", "usage": None}
+    assert site.send("/v1/responses/resp_far", method="GET").json["status"] == "in_progress"
+    assert site.uses()["1000tokens/month"]["used"] == "1tokens"
+    far.far = ended
+    with ThreadPoolExecutor(2) as pool:
+        polls = list(pool.map(lambda _: site.send("/v1/responses/resp_far", method="GET"), range(2)))
+    assert [poll.json["usage"] for poll in polls] == [usage] * 2
+    assert site.uses()["1000tokens/month"]["used"] == "300tokens"
+    assert site.send("/v1/responses/resp_far", method="GET").json["status"] == "completed"
+    assert site.uses()["1000tokens/month"]["used"] == "300tokens"
 
 
 def test_a_budget_counts_every_path_and_is_exhausted(site: LimitSite) -> None:

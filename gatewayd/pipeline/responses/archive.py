@@ -1,13 +1,14 @@
 """Keeps responses for a bounded time, so that their owners can read, delete and continue them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from gatewayd import ids
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError, invalid, not_found, shorten
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ class StoredResponse:
 
     `response` has all output items with their `encrypted_content`, `input` the items of its own request.
     `pieces` and `pings` describe the events of its stream (`dialects.responses.event_writer`). A response
-    that a provider stores has the name of its `source`, and no content here.
+    that a provider stores has the name of its `source`, and no content here; its `response` has what is
+    pending of its usage (`pipeline.responses.pending_usage`).
     """
 
     id: str
@@ -70,6 +72,13 @@ class StoredResponses(Protocol):
 
     async def replace(self, response: StoredResponse, bounds: ArchiveBounds) -> bool:
         """Store another state of a response; return False if it is over the bounds, or was deleted."""
+        ...
+
+    async def settle(self, response: StoredResponse, usage: Mapping[UsageKey, UsageSums]) -> bool:
+        """Add to the usage and empty the content of a response that a provider stores, in one transaction.
+
+        Returns False, and adds nothing, if it is empty already or was deleted.
+        """
         ...
 
     async def find(self, response_id: str) -> StoredResponse | None:
@@ -134,6 +143,10 @@ class ResponseArchive:
         except GatewayError as error:
             log.error("response not stored: %s", error.full_message, extra={"request_id": request_id})
             return False
+
+    async def settle(self, response: StoredResponse, usage: Mapping[UsageKey, UsageSums]) -> bool:
+        """Add to the usage for a response that a provider stores; return False if that was done before."""
+        return await self._store.settle(response, usage)
 
     async def find(self, response_id: str, user_id: str) -> StoredResponse:
         """Return a response of a user; not_found for any other, also for another user's and expired ones."""

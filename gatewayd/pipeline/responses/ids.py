@@ -5,20 +5,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
-from gatewayd import ids, json_decoder
+from gatewayd import ids
 from gatewayd.catalog.interfaces import ForwardedAnswer
-from gatewayd.completions.json_access import as_mapping, as_sequence
+from gatewayd.completions.json_access import as_mapping, as_sequence, as_text
 from gatewayd.completions.records import Body
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import GatewayError, invalid, not_found, shorten
-from gatewayd.json_decoder import JsonLimits
 from gatewayd.pipeline.filters.forwarded_answers import PassedAnswer
-from gatewayd.pipeline.filters.streams import EVENT_STREAM_TYPE, MAX_WHOLE_BYTES
+from gatewayd.pipeline.filters.streams import EVENT_STREAM_TYPE
 from gatewayd.pipeline.interfaces import ResponseIdStore
 from gatewayd.pipeline.responses.references import MAX_REFERENCES, ResponseReference, ids_in, references_in
-from gatewayd.text import MAX_ANSWER_DEPTH
+from gatewayd.pipeline.responses.reply_bodies import FINAL_EVENTS, decode_reply, examined
 from gatewayd.time_slices import LoopPacer
 from gatewayd.write_attempt import NO_CHAT_ID, DeferredWrite
 
@@ -33,19 +32,9 @@ MAX_IDS_PER_USER: Final = 100_000
 MAX_ID_CHARACTERS: Final = 512
 """Maximum length of a remembered id."""
 
-_FINAL_EVENTS: Final = (
-    b"event: response.completed\n",
-    b"event: response.incomplete\n",
-    b"event: response.failed\n",
-)
 _DONE: Final = b"data: [DONE]"
-_ID_EVENTS: Final = (*_FINAL_EVENTS, b"event: response.created\n", b"event: response.output_item.done\n")
+_ID_EVENTS: Final = (*FINAL_EVENTS, b"event: response.created\n", b"event: response.output_item.done\n")
 """First lines of the events that hold new ids."""
-
-_LIMITS: Final = JsonLimits(
-    containers=50_000, values=500_000, depth=MAX_ANSWER_DEPTH, has_exact_integers=False
-)
-"""Limits of a reply whose ids are remembered."""
 
 SLICE_ITEMS: Final = 500
 """Number of input items that are examined before other tasks get a turn."""
@@ -151,7 +140,7 @@ class ResponseIds:
 class RememberedAnswer(PassedAnswer):
     """A `catalog.interfaces.ForwardedAnswer` whose ids are remembered before its last bytes pass.
 
-    `note` gets the first id, that of the response.
+    `note` gets the first id, that of the response, and the response's last status.
 
     The bytes are unchanged, and pass even if the ids cannot be remembered, which is logged. The ids of an
     unstreamed reply over 32 MiB are not remembered.
@@ -162,16 +151,18 @@ class RememberedAnswer(PassedAnswer):
         answer: ForwardedAnswer,
         known: ResponseIds,
         recipient: ResponseRecipient,
-        note: Callable[[str], Awaitable[None]] | None = None,
+        note: Callable[[str, str], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(answer)
         self._note = note
         self._known = known
         self._recipient = recipient
         self._given: dict[str, None] = {}
+        self._status = ""
 
     def _body(self) -> AsyncGenerator[bytes, None]:
-        return self._events() if self.content_type.lower().startswith(EVENT_STREAM_TYPE) else self._whole()
+        is_stream = self.content_type.lower().startswith(EVENT_STREAM_TYPE)
+        return self._events() if is_stream else examined(self._answer, self._collect_whole)
 
     async def _events(self) -> AsyncGenerator[bytes, None]:
         async with aclosing(self._answer) as reads:
@@ -186,37 +177,26 @@ class RememberedAnswer(PassedAnswer):
         for frame in read.split(b"\n\n"):
             if frame.startswith(_ID_EVENTS):
                 await self._collect(frame.partition(b"\ndata:")[2])
-            is_over = is_over or frame.startswith((*_FINAL_EVENTS, _DONE))
+            is_over = is_over or frame.startswith((*FINAL_EVENTS, _DONE))
         if is_over:
             await self._remember()
 
-    async def _whole(self) -> AsyncGenerator[bytes, None]:
-        buffered: list[bytes] = []
-        size = 0
-        async with aclosing(self._answer) as reads:
-            async for read in reads:
-                buffered.append(read)
-                size += len(read)
-                if size > MAX_WHOLE_BYTES:
-                    break
-            else:
-                await self._collect(b"".join(buffered))
-                await self._remember()
-            for each in buffered:
-                yield each
-            async for read in reads:
-                yield read
+    async def _collect_whole(self, raw: bytes) -> None:
+        await self._collect(raw)
+        await self._remember()
 
     async def _collect(self, raw: bytes) -> None:
         if len(self._given) >= MAX_REFERENCES:
             return
-        self._given.update(dict.fromkeys(ids_in(as_mapping(await _decoded(raw)))))
+        found = as_mapping(await decode_reply(raw))
+        self._status = as_text(as_mapping(found.get("response", found)).get("status")) or self._status
+        self._given.update(dict.fromkeys(ids_in(found)))
 
     async def _remember(self) -> None:
         given, self._given = self._given, {}
         if given and self._note is not None:
             note, self._note = self._note, None
-            await note(next(iter(given)))
+            await note(next(iter(given)), self._status)
         try:
             await self._known.remember(given, self._recipient)
         except GatewayError as error:
@@ -235,11 +215,3 @@ async def _references(body: Body) -> list[ResponseReference]:
         found += references_in({"input": items[start : start + SLICE_ITEMS]})
         await pace.turn()
     return found
-
-
-async def _decoded(raw: bytes) -> Any:
-    try:
-        return await json_decoder.decode(raw.strip(), _LIMITS)
-    except GatewayError:
-        # Invalid JSON has no ids; the ids of a reply over the decoder's limits are not collected.
-        return None

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.pipeline.responses.archive import ArchiveBounds, StoredResponse
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import (
@@ -13,6 +14,7 @@ from gatewayd.storage.engine.fields import (
 from gatewayd.storage.engine.statements import SqlStatement
 from gatewayd.storage.engine.transactions import write_transaction
 from gatewayd.storage.engine.upserts import insert_unless_present
+from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.storage.tables.responses import StoredResponseRow
 from gatewayd.time_slices import SLICE_CHARACTERS, LoopPacer
 
@@ -45,6 +47,19 @@ class TortoiseResponses:
             is_there = bool(await rows.update(**columns))
             await _shrink(response.user_id, bounds)
         return is_there
+
+    async def settle(self, response: StoredResponse, usage: Mapping[UsageKey, UsageSums]) -> bool:
+        """Add to the usage and empty the content of a response; the first of several does so."""
+        async with write_transaction("count the usage of the response"):
+            statement = SqlStatement(StoredResponseRow._meta.db)
+            emptied = await statement.run(
+                "UPDATE stored_responses SET response = '{}'"  # noqa: S608 - no values
+                f" WHERE id = {statement.bind(response.id)} AND user_id = {statement.bind(response.user_id)}"
+                " AND source <> '' AND response <> '{}' RETURNING id"
+            )
+            if emptied and usage:
+                await TortoiseUsage().add(usage)
+            return bool(emptied)
 
     async def find(self, response_id: str) -> StoredResponse | None:
         """Return one response."""

@@ -1,10 +1,11 @@
 """Stored responses in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import orjson
 
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.pipeline.responses.archive import ArchiveBounds, StoredResponse
 
 
@@ -13,6 +14,7 @@ class MemoryResponses:
 
     def __init__(self) -> None:
         self.kept: dict[str, StoredResponse] = {}
+        self.usage: dict[UsageKey, UsageSums] = {}
         self.outage: Exception | None = None
 
     async def add(self, response: StoredResponse, bounds: ArchiveBounds) -> bool:
@@ -35,6 +37,17 @@ class MemoryResponses:
             return False
         del self.kept[response.id]
         return await self.add(response, bounds)
+
+    async def settle(self, response: StoredResponse, usage: Mapping[UsageKey, UsageSums]) -> bool:
+        if self.outage is not None:
+            raise self.outage
+        kept = self.kept.get(response.id)
+        if kept is None or kept.user_id != response.user_id or not kept.source or not kept.response:
+            return False
+        self.kept[kept.id] = replace(kept, response={})
+        for key, sums in usage.items():
+            self.usage.setdefault(key, UsageSums()).add(sums)
+        return True
 
     async def find(self, response_id: str) -> StoredResponse | None:
         return self.kept.get(response_id)

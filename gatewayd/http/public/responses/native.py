@@ -18,8 +18,9 @@ from gatewayd.dialects.responses.tools import ToolNames
 from gatewayd.errors import GatewayError
 from gatewayd.http.public.responses.conversion import ResponseConversion
 from gatewayd.pipeline.filters.inputs import RequestCaller
-from gatewayd.pipeline.passthrough import RequestForwarder
+from gatewayd.pipeline.passthrough import ForwardedTo, RequestForwarder
 from gatewayd.pipeline.responses.archive import PREVIOUS_FIELD, ResponseArchive, StoredResponse
+from gatewayd.pipeline.responses.pending_usage import pending_body
 from gatewayd.pipeline.responses.router import ResponseRouter
 from gatewayd.time_slices import LoopPacer
 
@@ -60,17 +61,17 @@ class NativeResponses:
         if below:
             sent.pop("stream", None)
 
-        async def note(model: str, source: str, response_id: str) -> None:
+        async def note(place: ForwardedTo, response_id: str, status: str) -> None:
             now = self._clock()
             stored = StoredResponse(
                 id=response_id,
                 user_id=caller.actor.user_id,
-                model=model,
-                response={},
+                model=place.model,
+                response=pending_body(place.call, status, now),
                 input=[],
                 created_at=now,
                 expires_at=self._archive.expiry(),
-                source=source,
+                source=place.source,
             )
             await self._archive.keep(stored, caller.request_id)
 

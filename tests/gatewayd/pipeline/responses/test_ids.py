@@ -10,7 +10,7 @@ import pytest
 from gatewayd import ids
 from gatewayd.deferred_writes import DeferredWrites
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.pipeline.responses import ids as responses_ids
+from gatewayd.pipeline.responses import reply_bodies
 from gatewayd.pipeline.responses.ids import (
     KEPT_SECONDS,
     MAX_ID_CHARACTERS,
@@ -65,7 +65,7 @@ async def test_the_ids_of_a_stream_are_known_before_its_end_passes() -> None:
 
 
 async def test_a_large_whole_answer_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(responses_ids, "MAX_WHOLE_BYTES", 10)
+    monkeypatch.setattr(reply_bodies, "MAX_WHOLE_BYTES", 10)
     assert await remembered([b'{"id": "r",', b' "output"', b": []}"], JSON) == set()
 
 

@@ -1,5 +1,6 @@
 """Tests for gatewayd.storage.responses.stored, and the conformance of the store in memory."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.pipeline.responses.archive import ArchiveBounds, StoredResponse, StoredResponses
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.responses.stored import TortoiseResponses
+from gatewayd.storage.tables.usage import UsageRow
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.accounts.records import user
 from tests.fakes.storage.memory_responses import MemoryResponses
@@ -130,3 +133,26 @@ async def test_another_state_replaces_a_response_of_its_user_within_the_bounds(
     found = await store.find("r1")
     assert found is not None
     assert (found.pieces, found.response["id"]) == ([1], "r1")
+
+
+async def test_the_usage_of_a_response_is_added_once(store: StoredResponses) -> None:
+    pending = {"pending_usage": {"counted": [3, 0, 0, 0, 0]}}
+    one, own = response("r1", response=pending, source="acme"), response("r2", response={"id": "r2"})
+    assert await store.add(one, BOUNDS)
+    assert await store.add(own, BOUNDS)
+    key = UsageKey("2026-09-21", "u1", "", "m", "acme", "responses")
+    usage = {key: UsageSums(prompt=-2, completion=20, estimated=-1)}
+    assert not await store.settle(replace(one, user_id="u2"), usage)
+    # A response of the gateway's own has its content there.
+    assert not await store.settle(own, usage)
+    assert await store.find("r2") == own
+    assert await asyncio.gather(*(store.settle(one, usage) for _ in range(3))) == [True, False, False]
+    assert await store.find("r1") == replace(one, response={})
+    await store.remove("r1")
+    assert not await store.settle(one, usage)
+    if isinstance(store, MemoryResponses):
+        assert store.usage == usage
+    else:
+        [row] = await UsageRow.all()
+        assert (row.day, row.user_id, row.provider) == (key.day, "u1", "acme")
+        assert (row.requests, row.prompt, row.completion, row.estimated) == (0, -2, 20, -1)

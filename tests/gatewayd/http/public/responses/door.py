@@ -31,6 +31,7 @@ from gatewayd.pipeline.passthrough import RequestForwarder, StoredForwarder
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive
 from gatewayd.pipeline.responses.ids import ResponseIds
+from gatewayd.pipeline.responses.pending_usage import BackgroundUsage
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 from gatewayd.resumption.idempotency import IdempotentReplies
 from gatewayd.tasks import TaskRegistry
@@ -122,6 +123,7 @@ async def opened(
             catalog,
             LocalCounts(count_locally),
         )
+        usage = BackgroundUsage(archive, catalog.meter)
         repeatable = None
         if resumable is not None:
             repeatable = RepeatableAnswers(resumable, IdempotentReplies(MemoryReplies(), tasks))
@@ -130,7 +132,7 @@ async def opened(
                 services, body_limit=2_000_000, streams=streams or AnswerStreams(), repeatable=repeatable
             ).routes(),
             *(StreamRoutes(resumable, EDGES).routes() if resumable is not None else ()),
-            *StoredResponseRoutes(archive, StoredForwarder(catalog), background).routes(),
+            *StoredResponseRoutes(archive, StoredForwarder(catalog, usage), background).routes(),
         ]
 
     async with three_providers(rows, [pipe]) as (fake, client):

@@ -97,6 +97,23 @@ async def test_an_id_of_a_provider_belongs_to_who_received_it(door: Door) -> Non
     assert len(door.fake.requests) == 1
 
 
+async def test_the_end_in_the_background_is_counted_once(door: Door) -> None:
+    ended = {**response(), "usage": {"input_tokens": 9, "output_tokens": 20, "total_tokens": 29}}
+    door.fake.script(json_reply({**response("queued"), "usage": None, "output": []}))
+    await door.ask("acme.m", background=True)
+    door.fake.script(json_reply({**response("in_progress"), "usage": None}), *[json_reply(ended)] * 3)
+    assert (await door.get("/resp_theirs"))[1]["status"] == "in_progress"
+    assert (await door.get("/resp_theirs", "user"))[0] == 404
+    assert not door.store.usage
+    polls = await asyncio.gather(*(door.get("/resp_theirs") for _ in range(2)))
+    assert [poll[1]["status"] for poll in polls] == ["completed"] * 2
+    assert (await door.get("/resp_theirs"))[1]["usage"] == ended["usage"]
+    [(key, sums)] = door.store.usage.items()
+    # The request was estimated as one token, "hi".
+    assert (key.model, key.provider, key.endpoint) == ("acme.m", "acme", "responses")
+    assert (sums.requests, sums.prompt, sums.completion, sums.estimated) == (0, 9 - 1, 20, -1)
+
+
 async def test_a_response_that_is_not_stored_leaves_no_trace(door: Door) -> None:
     door.fake.script(json_reply(response()))
     await door.ask("acme.m", store=False)
