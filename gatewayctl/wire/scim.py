@@ -10,7 +10,8 @@ class ScimToken(Reply):
 
     `fingerprints` are the first 12 hexadecimal digits of the SHA-256 of each token, the newest first. An
     `external` token is set by the configuration, the environment or a credential, which `origin` names; the
-    others are in `file`. `stale`: the file was changed since the daemon read it. `enabled`: SCIM is on.
+    others are in the database, which takes over those of `file`. `stale`: the file has a token that was not
+    taken over. `enabled`: SCIM is on.
     """
 
     origin: str

@@ -268,8 +268,9 @@ def plugin_dependencies(
 
 
 async def start_services(services: GatewayServices, stores: AccountStores, stack: AsyncExitStack) -> None:
-    """Load the providers and plugins, then follow the other nodes and take over from dead ones."""
+    """Load providers, plugins and SCIM tokens, then follow the other nodes and take over from dead ones."""
     await open_sources(services, stack)
+    await services.provisioning.keeper.open()
     watch_changes(services, stores)
     left = [
         services.live.answers.end_unclaimed,
@@ -352,7 +353,7 @@ async def reload(gateway: Gateway, settings: Settings) -> None:
     services.metering.prices.configure(price_rules(settings))
     await services.extensions.registry.reload()
     services.identity.configure(settings)
-    services.provisioning.configure(settings)
+    await services.provisioning.configure(settings)
 
 
 async def open_database(settings: Settings, stack: AsyncExitStack, node_id: str = "") -> Database:

@@ -177,7 +177,11 @@ def make_edge_services(services: GatewayServices) -> EdgeServices:
     services.accounts.changes.subscribe(shut_out.on_change)
     services.change_log.running = shut_out.running
     door = ScimAuthenticator(
-        provisioning.tokens, provisioning.activity, provisioning.provider, site=provisioning.site
+        provisioning.tokens,
+        provisioning.activity,
+        provisioning.provider,
+        site=provisioning.site,
+        freshness=services.change_log.freshness,
     )
     return EdgeServices(
         services.accounts.authenticator,

@@ -14,6 +14,7 @@ from gatewayd.settings import Settings
 from gatewayd.storage.engine.readers import QueryReader
 from gatewayd.storage.identities import TortoiseIdentities
 from gatewayd.storage.scim.directory import TortoiseDirectory
+from gatewayd.storage.scim.tokens import TortoiseScimTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +31,28 @@ class ScimServices:
     provider: str
     site: PublicSite
 
-    def configure(self, settings: Settings) -> None:
+    async def configure(self, settings: Settings) -> None:
         """Apply the tokens and the address of a reload."""
         self.site.address = settings.webui_url
-        self.keeper.configure(token_source(settings))
+        await self.keeper.configure(token_source(settings))
 
 
 def make_provisioning(
     settings: Settings, accounts: AccountServices, reader: QueryReader, identities: TortoiseIdentities
 ) -> ScimServices:
-    """Return the SCIM services; the routes exist while SCIM is off, too.
+    """Return the SCIM services; the routes exist while SCIM is off, too, and the keeper is not open yet.
 
     `reader` serves the searches, which no transaction is part of. `identities` has the links of sign-ins.
     """
     provider = settings.scim_auth_provider
     directory = TortoiseDirectory(reader)
     source = token_source(settings)
-    tokens = ScimTokens(source.enabled, source.values)
+    tokens = ScimTokens(source.enabled, ())
     return ScimServices(
         users=ProvisionedUsers(accounts.users, directory, accounts.commits, provider),
         groups=ProvisionedGroups(accounts.groups, directory, accounts.commits, provider),
         tokens=tokens,
-        keeper=ScimTokenKeeper(tokens, source),
+        keeper=ScimTokenKeeper(tokens, source, TortoiseScimTokens(), accounts.commits),
         activity=ScimRequestLog(),
         directory=directory,
         links=ProviderLinks(
@@ -63,11 +64,13 @@ def make_provisioning(
 
 
 def token_source(settings: Settings) -> TokenSource:
-    """Return the valid SCIM tokens and their origin."""
+    """Return where the SCIM tokens are."""
+    if not settings.is_scim_token_external:
+        return TokenSource(settings.scim_enabled, settings.scim_token_path())
     return TokenSource(
         enabled=settings.scim_enabled,
-        values=tuple(token.get_secret_value() for token in settings.scim_token),
         path=settings.scim_token_path(),
+        values=tuple(token.get_secret_value() for token in settings.scim_token),
         origin=settings.origins["scim_token"].text,
-        is_external=settings.is_scim_token_external,
+        is_external=True,
     )

@@ -53,6 +53,9 @@ class ChangeKind(StrEnum):
     LIMIT = "limit"
     """A limit of calls; its id."""
 
+    SCIM_TOKEN = "scim_token"  # noqa: S105 - a name
+    """A token of SCIM clients; the id of its row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

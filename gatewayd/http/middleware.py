@@ -174,7 +174,7 @@ class PublicEdge:
         if request.method not in SAFE_METHODS or route.guarded:
             self._origins.check(request)
         if route.access is RouteAccess.SCIM:
-            self._provisioning.check(request)
+            await self._provisioning.check(request)
         elif route.access is not RouteAccess.PUBLIC:
             request[ACTOR] = await self._identify(route, request)
         if request.method not in SAFE_METHODS and route.takes:

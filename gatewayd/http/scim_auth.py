@@ -8,6 +8,8 @@ from aiohttp import hdrs, web
 
 from gatewayd import ids
 from gatewayd.audit.records import AuditActor, AuditActorKind, AuditEntry, AuditResult
+from gatewayd.cluster.freshness import ALWAYS_FRESH
+from gatewayd.cluster.interfaces import Freshness
 from gatewayd.errors import ErrorKind, GatewayError, shorten
 from gatewayd.http.audit import (
     AUDITED_REFUSALS,
@@ -64,16 +66,23 @@ class ScimAuthenticator:
         provider: str,
         clock: ids.Clock = ids.now,
         site: PublicSite | None = None,
+        freshness: Freshness = ALWAYS_FRESH,
     ) -> None:
         self._tokens = tokens
         self._activity = activity
         self._provider = provider
         self._clock = clock
         self._site = site or PublicSite()
+        self.freshness = freshness
 
-    def check(self, request: web.Request) -> None:
-        """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`."""
+    async def check(self, request: web.Request) -> None:
+        """Raise unauthenticated unless the request has the SCIM token, in one header `Authorization`.
+
+        Raises unavailable if the database must be asked and does not answer.
+        """
         token = token_of(", ".join(request.headers.getall(hdrs.AUTHORIZATION, [])))
+        if self._tokens.enabled and not self.freshness.is_fresh():
+            await self.freshness.renew()
         self._tokens.check(token)
         request[AUDIT_RECORD] = AuditRecord()
         request[TOKEN_MARK] = fingerprint(token)

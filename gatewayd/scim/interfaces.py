@@ -1,10 +1,16 @@
-"""Storage interface of SCIM beside the account stores; SQLite and PostgreSQL pass one conformance suite."""
+"""Storage interfaces of SCIM beside the account stores; SQLite and PostgreSQL pass one conformance suite."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from gatewayd.accounts.records import Group, User
-from gatewayd.scim.records import MembershipReference, ResourceCounts, ResourcePage, ResourceQuery
+from gatewayd.scim.records import (
+    MembershipReference,
+    ResourceCounts,
+    ResourcePage,
+    ResourceQuery,
+    StoredScimToken,
+)
 
 
 class ScimDirectory(Protocol):
@@ -39,4 +45,20 @@ class ScimDirectory(Protocol):
 
     async def count(self) -> ResourceCounts:
         """Return the numbers of users, groups and memberships."""
+        ...
+
+
+class ScimTokenStore(Protocol):
+    """The tokens of SCIM clients, as digests."""
+
+    async def list(self) -> Sequence[StoredScimToken]:
+        """Return all tokens, the newest first, retired ones too."""
+        ...
+
+    async def add(self, digest: str, at: int) -> None:
+        """Insert a token, which is the newest; conflict if it is stored."""
+        ...
+
+    async def retire(self, digest: str, at: int) -> None:
+        """Note that a token is not valid any more."""
         ...

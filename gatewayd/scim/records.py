@@ -29,6 +29,15 @@ class PublicSite:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredScimToken:
+    """A token: its SHA-256, and epoch seconds. One that is retired is never valid again."""
+
+    digest: str
+    created_at: int
+    retired_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceQuery:
     """Query of the store for one page of users or groups.
 

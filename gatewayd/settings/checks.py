@@ -206,14 +206,6 @@ def _initial_sign_up(settings: Settings) -> FoundProblems:
         )
 
 
-def _absent_scim_token(settings: Settings) -> FoundProblems:
-    if settings.scim_enabled and not settings.scim_token:
-        yield (
-            "scim_token",
-            "SCIM clients are refused: there is no SCIM token yet, gatewayctl scim-token create makes one",
-        )
-
-
 def _weak_scim_token(settings: Settings) -> FoundProblems:
     if settings.scim_enabled and any(len(token.get_secret_value()) < 32 for token in settings.scim_token):
         yield "scim_token", "scim_token is shorter than 32 characters, a random one is harder to guess"
@@ -280,7 +272,6 @@ WARNINGS: Final = (
     SettingsCheck(("env", "host"), _exposed_documentation),
     SettingsCheck(("enable_initial_admin_signup", "host"), _initial_sign_up),
     SettingsCheck(("enable_ldap", "ldap_use_tls", "ldap_validate_cert"), _plain_directory),
-    SettingsCheck(("scim_enabled", "scim_token"), _absent_scim_token),
     SettingsCheck(("scim_enabled", "scim_token"), _weak_scim_token),
     SettingsCheck(("scim_enabled", "scim_auth_provider"), _unset_scim_provider),
     SettingsCheck(

@@ -224,14 +224,14 @@ class Settings(
     scim_token: types.ScimTokens = setting(
         reload(PROVISIONING),
         (),
-        "Tokens of SCIM clients: one, or two while one replaces the other; those of scim_token_file when"
-        " empty.",
+        "Tokens of SCIM clients: one, or two while one replaces the other; when empty those of the database,"
+        " which gatewayctl scim-token makes.",
     )
     scim_token_file: types.OptionalFile = setting(
         reload(PROVISIONING),
         None,
-        "File with one or two SCIM tokens, a line each, which gatewayctl scim-token writes; scim-token in"
-        " data_dir when empty.",
+        "File with one or two SCIM tokens, a line each, which the database takes over at a start and a"
+        " reload; scim-token in data_dir when empty.",
     )
     scim_auth_provider: types.ProviderName = setting(
         restart(PROVISIONING),
@@ -439,12 +439,12 @@ class Settings(
         return self.backup_dir or self.data_dir / "backups"
 
     def scim_token_path(self) -> Path:
-        """Return the file of SCIM tokens, which is read if `scim_token` is not set."""
+        """Return the file of SCIM tokens, which the database takes over if `scim_token` is not set."""
         return self.scim_token_file or self.data_dir / "scim-token"
 
     @property
     def is_scim_token_external(self) -> bool:
-        """Whether the SCIM token comes from another place than the file that gatewayctl(1) writes."""
+        """Whether a setting gives the SCIM token, instead of the database and the file that it takes over."""
         return bool(self.scim_token) and self.origins["scim_token"].file != self.scim_token_path()
 
     def all_providers(self) -> tuple[Provider, ...]:

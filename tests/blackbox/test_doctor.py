@@ -126,12 +126,12 @@ def test_the_audit_log_is_among_the_checks(site: Site) -> None:
 
 
 def older(state: Path) -> None:
-    """Make a database that lacks the last migration, which adds a column."""
+    """Make a database that lacks the last migration, which adds a table."""
     migrated_copy(state)
     with closing(sqlite3.connect(state / "gatewayd.db")) as database, database:
         [(name,)] = database.execute("SELECT max(name) FROM tortoise_migrations").fetchall()
-        assert name == "0024_blob_keys", "undo the last migration here"
-        database.execute("ALTER TABLE files DROP COLUMN blob")
+        assert name == "0025_scim_tokens", "undo the last migration here"
+        database.execute("DROP TABLE scim_tokens")
         database.execute("DELETE FROM tortoise_migrations WHERE name = ?", (name,))
     (state / "gatewayd.db").chmod(0o600)
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import re
 import shutil
 import signal
 import sqlite3
@@ -38,9 +39,9 @@ class Step:
     `{f}` is the form, `{key}` the newest key, `{limit}` the newest limit, `{invitation}` the newest
     invitation, `{linked}` a provider that the administrator is linked to, `{file}` the newest file,
     `{batch}` a new batch, `{docs}` a directory of two documents, `{plugins}` one of sources, `{url}` the
-    address of the daemon, `{token}` the file of its SCIM tokens, which is removed before a step that says
-    so, `{image}` a directory. `{webui}` and `{uploads}` are those of Open WebUI. `{chats}`, `{chat}`,
-    `{task}` and `{call}` are made for the step. `{here}` is a configuration file of the daemon's state,
+    address of the daemon, `{token}` a file with the last SCIM token, all of which are removed before a step
+    that says so, `{image}` a directory. `{webui}` and `{uploads}` are those of Open WebUI. `{chats}`,
+    `{chat}`, `{task}` and `{call}` are made for the step. `{here}` is a configuration file of the daemon's state,
     `{idle}` one of another gateway, which is stopped and was migrated once. With `may_warn`, 1 is a good
     code too.
     """
@@ -71,7 +72,12 @@ class Step:
 
 
 def token_file(daemon: Daemon) -> Path:
-    return daemon.state / "scim-token"
+    return daemon.state / "token-of-the-provider"
+
+
+def remove_tokens(daemon: Daemon) -> None:
+    with contextlib.closing(sqlite3.connect(daemon.state / "gatewayd.db")) as database, database:
+        database.execute("DELETE FROM scim_tokens")
 
 
 def configured(state: Path) -> str:
@@ -170,6 +176,8 @@ def plugins(daemon: Daemon) -> str:
     (folder / "maps.json").write_text(json.dumps(SPEC))
     return str(folder)
 
+
+TOKEN = re.compile(r"\b\w{64}\b")
 
 # Each script stands alone, so that they run in any order. The first words of a line are the command.
 SCRIPTS: dict[str, list[Step]] = {
@@ -668,13 +676,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 def check(daemon: Daemon, step: Step, form: str) -> None:
     """Run one step and compare everything that is promised about it."""
     if step.removes_token:
-        token_file(daemon).unlink(missing_ok=True)
+        remove_tokens(daemon)
     with surroundings(daemon, ROOT, step.line) as made:
         arguments = step.arguments(daemon, form, made)
         done = daemon.run_ctl(*arguments, "-o", form, input=step.stdin)
     codes = {step.code, 1} if step.may_warn else {step.code}
     assert done.returncode in codes, f"{arguments}: {done.stdout}{done.stderr}"
     assert "Traceback" not in done.stderr
+    if step.line == "scim-token create" and step.code == 0:
+        token_file(daemon).write_text(TOKEN.findall(done.stdout)[0])
     if step.code == 0:
         assert done.stdout.strip() or "list" in arguments
         if form == "json":
@@ -744,7 +754,7 @@ def test_a_token_is_in_force_at_once_and_after_a_reload(daemon: Daemon) -> None:
             "GET", "/api/v1/scim/v2/ServiceProviderConfig", headers={"Authorization": f"Bearer {token}"}
         )[0]
 
-    token_file(daemon).unlink(missing_ok=True)
+    remove_tokens(daemon)
     first = daemon.run_ctl("scim-token", "create", "-o", "name").stdout.strip()
     second = daemon.run_ctl("scim-token", "rotate", "-o", "name").stdout.strip()
     assert (status(first), status(second), status("other")) == (200, 200, 401)
@@ -754,11 +764,18 @@ def test_a_token_is_in_force_at_once_and_after_a_reload(daemon: Daemon) -> None:
     assert (status(first), status(second)) == (200, 200)
     daemon.run_ctl("scim-token", "retire")
     assert (status(first), status(second)) == (401, 200)
-    token_file(daemon).write_text("a b c")
+    file = daemon.state / "scim-token"
+    file.write_text("a b c")
     daemon.process.send_signal(signal.SIGHUP)
     assert "scim-token: cannot use scim_token" in daemon.wait_for("reload refused")
     assert status(second) == 200
-    token_file(daemon).write_text(second)
+    # The database takes over a new token; one that was retired stays so.
+    file.write_text(f"{'n' * 40}\n{first}")
+    daemon.log.clear()
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.wait_for("reloaded")
+    assert (status("n" * 40), status(first), status(second)) == (200, 401, 200)
+    file.unlink()
     assert not {first, second} & set("".join(daemon.log).split())
 
 

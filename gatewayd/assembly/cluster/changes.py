@@ -52,6 +52,12 @@ def watch_changes(services: GatewayServices, stores: AccountStores) -> None:
         await limits.load_rules()
 
     caches.reload([ChangeKind.LIMIT], reload_limits)
+    keeper = services.provisioning.keeper
+
+    async def reload_scim_tokens(_: Changed) -> None:
+        await keeper.load()
+
+    caches.reload([ChangeKind.SCIM_TOKEN], reload_scim_tokens)
     services.tasks.spawn("change log", cluster.reader.run())
     services.tasks.spawn("questions to the change log", cluster.reader.answer())
 

@@ -142,9 +142,9 @@ def describe_node(settings: Settings, node_id: str) -> Node:
 
 def _configuration(settings: Settings) -> bytes:
     """Return the settings that nodes have in common; a digest with a key tells nobody a secret of them."""
-    values = {
-        name: getattr(settings, name) for name in type(settings).model_fields if name not in OWN_SETTINGS
-    }
+    # The database has the tokens of the file.
+    skipped = OWN_SETTINGS if settings.is_scim_token_external else OWN_SETTINGS | {"scim_token"}
+    values = {name: getattr(settings, name) for name in type(settings).model_fields if name not in skipped}
     return json.dumps(values, default=_plain, sort_keys=True).encode()
 
 

@@ -15,17 +15,17 @@ class ScimTokens:
 
     def __init__(self, enabled: bool, tokens: Sequence[str]) -> None:
         self._digests: tuple[str, ...] = ()
-        self.replace(enabled, tokens)
+        self.replace(enabled, [ids.digest(token) for token in tokens if token])
 
     @property
     def enabled(self) -> bool:
         """Whether SCIM is on."""
         return self._enabled
 
-    def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
-        """Replace the valid tokens; none is valid while SCIM is not enabled."""
+    def replace(self, enabled: bool, digests: Sequence[str]) -> None:
+        """Replace the SHA-256 of the valid tokens; none is valid while SCIM is not enabled."""
         self._enabled = enabled
-        self._digests = tuple(ids.digest(token) for token in tokens if token)
+        self._digests = tuple(digests)
 
     def check(self, token: str) -> None:
         """Raise unauthenticated unless a token is valid."""

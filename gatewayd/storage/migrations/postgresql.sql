@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys 0025_scim_tokens
 CREATE FUNCTION audit_base_grow() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -607,6 +607,20 @@ CREATE TABLE revoked_tokens (
     expires_at bigint NOT NULL
 );
 COMMENT ON TABLE revoked_tokens IS 'One session token that was ended before its time.';
+CREATE TABLE scim_tokens (
+    id bigint NOT NULL,
+    digest character varying(64) NOT NULL COLLATE pg_catalog."C",
+    created_at bigint NOT NULL,
+    retired_at bigint
+);
+COMMENT ON TABLE scim_tokens IS 'One token of SCIM clients, as its digest. The highest id is the newest. Retired ones stay refused.';
+CREATE SEQUENCE scim_tokens_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE scim_tokens_id_seq OWNED BY scim_tokens.id;
 CREATE TABLE sessions (
     jti character varying(64) NOT NULL COLLATE pg_catalog."C",
     token_version bigint NOT NULL,
@@ -872,6 +886,7 @@ ALTER TABLE ONLY ingest_jobs ALTER COLUMN id SET DEFAULT nextval('ingest_jobs_id
 ALTER TABLE ONLY limit_reservations ALTER COLUMN id SET DEFAULT nextval('limit_reservations_id_seq'::regclass);
 ALTER TABLE ONLY passages ALTER COLUMN id SET DEFAULT nextval('passages_id_seq'::regclass);
 ALTER TABLE ONLY plugins ALTER COLUMN number SET DEFAULT nextval('plugins_number_seq'::regclass);
+ALTER TABLE ONLY scim_tokens ALTER COLUMN id SET DEFAULT nextval('scim_tokens_id_seq'::regclass);
 ALTER TABLE ONLY stream_frames ALTER COLUMN id SET DEFAULT nextval('stream_frames_id_seq'::regclass);
 ALTER TABLE ONLY user_emails ALTER COLUMN id SET DEFAULT nextval('user_emails_id_seq'::regclass);
 ALTER TABLE ONLY user_external_ids ALTER COLUMN id SET DEFAULT nextval('user_external_ids_id_seq'::regclass);
@@ -966,6 +981,10 @@ ALTER TABLE ONLY response_ids
     ADD CONSTRAINT response_ids_pkey PRIMARY KEY (digest);
 ALTER TABLE ONLY revoked_tokens
     ADD CONSTRAINT revoked_tokens_pkey PRIMARY KEY (jti);
+ALTER TABLE ONLY scim_tokens
+    ADD CONSTRAINT scim_tokens_digest_key UNIQUE (digest);
+ALTER TABLE ONLY scim_tokens
+    ADD CONSTRAINT scim_tokens_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (jti);
 ALTER TABLE ONLY shared_chats
@@ -1088,6 +1107,7 @@ CREATE INDEX idx_passages_words ON passages USING gin (words) WHERE (NOT staged)
 CREATE INDEX idx_response_id_created_6a53a4 ON response_ids USING btree (created_at);
 CREATE INDEX idx_response_id_user_id_64b8f6 ON response_ids USING btree (user_id, created_at);
 CREATE INDEX idx_revoked_tok_expires_b3eec6 ON revoked_tokens USING btree (expires_at);
+CREATE INDEX idx_scim_tokens_digest_fc97ac ON scim_tokens USING btree (digest);
 CREATE INDEX idx_sessions_expires_6bcc94 ON sessions USING btree (expires_at);
 CREATE INDEX idx_sessions_provide_da87a8 ON sessions USING btree (provider, provider_session);
 CREATE INDEX idx_sessions_user_id_80072d ON sessions USING btree (user_id);
@@ -1137,6 +1157,10 @@ CREATE TRIGGER cluster_plugin_delete AFTER DELETE ON plugins REFERENCING OLD TAB
 CREATE TRIGGER cluster_plugin_insert AFTER INSERT ON plugins REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('plugin', 'family', 'id');
 CREATE TRIGGER cluster_plugin_truncate AFTER TRUNCATE ON plugins FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('plugin');
 CREATE TRIGGER cluster_plugin_update AFTER UPDATE OF family, id, kind, user_id, name, content, description, manifest, meta, specs, valves, is_active, is_global, origin, path, missing ON plugins FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('plugin', 'family', 'id');
+CREATE TRIGGER cluster_scim_token_delete AFTER DELETE ON scim_tokens REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('scim_token', 'id');
+CREATE TRIGGER cluster_scim_token_insert AFTER INSERT ON scim_tokens REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('scim_token', 'id');
+CREATE TRIGGER cluster_scim_token_truncate AFTER TRUNCATE ON scim_tokens FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('scim_token');
+CREATE TRIGGER cluster_scim_token_update AFTER UPDATE ON scim_tokens FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('scim_token', 'id');
 CREATE TRIGGER cluster_session_insert AFTER INSERT ON revoked_tokens REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('session', 'user_id', 'jti');
 CREATE TRIGGER cluster_session_truncate AFTER TRUNCATE ON revoked_tokens FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_all('session');
 CREATE TRIGGER cluster_setting_delete AFTER DELETE ON stored_values REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION cluster_note_rows('setting', 'name');

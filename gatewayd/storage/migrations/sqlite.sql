@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys 0025_scim_tokens
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -544,6 +544,12 @@ CREATE TABLE "answer_runs" (
     "started_at" BIGINT NOT NULL,
     CONSTRAINT "uid_answer_runs_user_id_246207" UNIQUE ("user_id", "chat_id", "message_id")
 );
+CREATE TABLE "scim_tokens" (
+    "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    "digest" VARCHAR(64) NOT NULL UNIQUE,
+    "created_at" BIGINT NOT NULL,
+    "retired_at" BIGINT
+);
 CREATE INDEX "idx_revoked_tok_expires_b3eec6" ON "revoked_tokens" ("expires_at");
 CREATE INDEX "idx_users_created_43d91f" ON "users" ("created_at");
 CREATE INDEX "idx_user_emails_value_k_e59877" ON "user_emails" ("value_key");
@@ -607,3 +613,4 @@ CREATE INDEX "idx_answer_runs_task_id_699a87" ON "answer_runs" ("task_id");
 CREATE INDEX "idx_answer_runs_node_id_c8bb90" ON "answer_runs" ("node_id");
 CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
 CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");
+CREATE INDEX "idx_scim_tokens_digest_fc97ac" ON "scim_tokens" ("digest");

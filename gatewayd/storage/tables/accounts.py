@@ -201,6 +201,18 @@ class ApiKeyRow(RowModel):
         unique_together = (("user", "name_key"),)
 
 
+class ScimTokenRow(RowModel):
+    """One token of SCIM clients, as its digest. The highest id is the newest. Retired ones stay refused."""
+
+    id = fields.BigIntField(primary_key=True, generated=True)
+    digest = NameColumn(max_length=64, unique=True)
+    created_at = IntegerColumn()
+    retired_at = IntegerColumn(null=True)
+
+    class Meta:
+        table = "scim_tokens"
+
+
 class RevocationRow(RowModel):
     """One session token that was ended before its time."""
 

@@ -14,6 +14,7 @@ from gatewayd.accounts.identity.records import LinkedIdentity, ProviderTokens
 from gatewayd.accounts.links.records import LinkKind, OneTimeLink
 from gatewayd.accounts.records import ApiKey, Group, MembershipSource, Role, StoredSession, User
 from gatewayd.errors import ErrorKind, GatewayError, not_found
+from gatewayd.scim.records import StoredScimToken
 from gatewayd.text import casefold_nfc
 
 
@@ -34,6 +35,7 @@ class Tables:
     identities: dict[tuple[str, str], LinkedIdentity] = field(default_factory=dict)
     tokens: dict[tuple[str, str], ProviderTokens] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
+    scim_tokens: dict[str, StoredScimToken] = field(default_factory=dict)
 
     def copied(self) -> "Tables":
         """Return a copy with the same records, which nothing changes."""

@@ -48,6 +48,7 @@ class ScimSite:
     client: Client
     tokens: ScimTokens
     activity: ScimRequestLog
+    door: ScimAuthenticator
 
     async def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
@@ -91,4 +92,4 @@ async def serving_scim(
     door = ScimAuthenticator(tokens, activity, provider, lambda: 1_000, PublicSite(address))
     authenticator = scim.accounts.authenticator
     async with serving(rows, door=door, authenticator=authenticator, options=options) as client:
-        yield ScimSite(scim, client, tokens, activity)
+        yield ScimSite(scim, client, tokens, activity, door)

@@ -84,6 +84,8 @@ from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
 from gatewayd.storage.limits.usage import TortoiseUsage
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.accounts.directory import MemoryDirectory
+from tests.fakes.accounts.memory_scim_tokens import MemoryScimTokens
+from tests.fakes.accounts.memory_stores import Memory
 from tests.fakes.accounts.services import Accounts
 from tests.fakes.daemons.control_audit import AuditHouse, make_audit
 from tests.fakes.daemons.control_chats import LiveServices
@@ -133,13 +135,13 @@ class FakeCheck:
 
 @dataclass
 class FakeTokens:
-    """Remembers which SCIM tokens are in force."""
+    """Remembers the digests of the SCIM tokens that are in force."""
 
     enabled: bool = False
-    tokens: Sequence[str] = ()
+    digests: Sequence[str] = ()
 
-    def replace(self, enabled: bool, tokens: Sequence[str]) -> None:
-        self.enabled, self.tokens = enabled, tuple(tokens)
+    def replace(self, enabled: bool, digests: Sequence[str]) -> None:
+        self.enabled, self.digests = enabled, tuple(digests)
 
 
 class FakeErasure:
@@ -365,9 +367,7 @@ def make_control(folder: Path, tasks: TaskRegistry) -> Control:
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions())
     catalog.use([source])
     tokens = FakeTokens()
-    made = TokenSource(
-        enabled=True, values=(), path=folder / "scim-token", origin="default", is_external=False
-    )
+    made, memory = TokenSource(True, folder / "scim-token"), Memory()
     documents = DocumentServices(folder / "documents")
     documents.accounts = Accounts(memory=documents.library)
     return Control(
@@ -378,7 +378,7 @@ def make_control(folder: Path, tasks: TaskRegistry) -> Control:
         source,
         FakeHealth(),
         tokens,
-        ScimTokenKeeper(tokens, made),
+        ScimTokenKeeper(tokens, made, MemoryScimTokens(memory), memory),
         LiveServices(documents.accounts),
         make_house(folder),
         ResumableStreams(MemoryStreams(), tasks, CountingLimiter()),

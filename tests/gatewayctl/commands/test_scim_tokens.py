@@ -1,8 +1,9 @@
 """gatewayctl scim-token."""
 
 import json
-from dataclasses import replace
+import re
 
+from gatewayd import ids
 from gatewayd.scim.tokens.rotation import TokenSource, fingerprint
 from tests.fakes.daemons.control_socket import Control, Ctl
 
@@ -10,19 +11,19 @@ from tests.fakes.daemons.control_socket import Control, Ctl
 async def test_a_token_from_first_to_last(ctl: Ctl, control: Control) -> None:
     first = (await ctl("scim-token", "create", "-o", "name")).out.strip()
     assert len(first) == 64
-    assert control.tokens.tokens == (first,)
+    assert control.tokens.digests == (ids.digest(first),)
     second = json.loads((await ctl("scim-token", "rotate", "-o", "json")).out)
     assert second["fingerprints"] == [fingerprint(second["value"]), fingerprint(first)]
-    assert control.tokens.tokens == (second["value"], first)
+    assert control.tokens.digests == (ids.digest(second["value"]), ids.digest(first))
     retired = await ctl("scim-token", "retire")
-    assert retired.out == f"removed the older SCIM token in file {control.socket.parent / 'scim-token'}\n"
-    assert control.tokens.tokens == (second["value"],)
+    assert retired.out == "removed the older SCIM token in the database\n"
+    assert control.tokens.digests == (ids.digest(second["value"]),)
 
 
 async def test_the_value_is_shown_once(ctl: Ctl, control: Control) -> None:
     made = await ctl("scim-token", "create")
-    [value] = control.tokens.tokens
-    assert value in made.out
+    [value] = re.findall(r"\b\w{64}\b", made.out)
+    assert control.tokens.digests == (ids.digest(value),)
     assert made.err == "The token is not shown again.\n"
     for form in ("table", "json", "name"):
         shown = await ctl("scim-token", "show", "-o", form)
@@ -57,22 +58,20 @@ async def test_a_dry_run_shows_no_value_and_keeps_nothing(ctl: Ctl, control: Con
     dry = json.loads((await ctl("scim-token", "create", "--dry-run", "-o", "json")).out)
     assert (dry["value"], dry["outcome"], dry["count"]) == (None, "created", 0)
     said = await ctl("scim-token", "create", "--dry-run")
-    assert said.out.startswith("dry run: created SCIM token in file ")
-    assert control.tokens.tokens == ()
+    assert said.out.startswith("dry run: created SCIM token in the database")
+    assert control.tokens.digests == ()
 
 
 async def test_a_token_from_elsewhere_is_left_alone(ctl: Ctl, control: Control) -> None:
     path = control.socket.parent / "scim-token"
-    outside = TokenSource(
-        enabled=True, values=("v",), path=path, origin="environment SCIM_TOKEN", is_external=True
-    )
-    control.keeper.configure(outside)
+    outside = TokenSource(True, path, ("v",), "environment SCIM_TOKEN", is_external=True)
+    await control.keeper.configure(outside)
     refused = await ctl("scim-token", "rotate")
     assert refused.code == 6
     assert "scim_token is set by environment SCIM_TOKEN; change it there" in refused.err
     shown = await ctl("scim-token", "show")
     assert "environment SCIM_TOKEN" in shown.out
-    control.keeper.configure(replace(outside, enabled=False, is_external=False, values=()))
+    await control.keeper.configure(TokenSource(False, path))
     off = await ctl("scim-token", "create")
     assert "SCIM is off: set scim_enabled = true" in off.err
 

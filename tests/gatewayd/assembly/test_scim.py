@@ -34,12 +34,25 @@ def test_tokens_of_the_environment_are_not_ours_to_change(state: Path) -> None:
     assert FIRST not in repr(source)
 
 
-def test_tokens_of_the_file_are(state: Path) -> None:
+def test_tokens_of_the_file_are_no_setting(state: Path) -> None:
     file = state / "scim-token"
     file.write_text(f"{FIRST}\n{SECOND}\n")
     file.chmod(0o600)
     source = token_source(settings_for(state, SCIM_ENABLED="true"))
-    assert (source.values, source.is_external) == ((FIRST, SECOND), False)
+    assert (source.values, source.path, source.is_external) == ((), file, False)
+
+
+async def test_the_database_takes_over_those_of_the_file(state: Path) -> None:
+    file = state / "scim-token"
+    file.write_text(f"{FIRST}\n{SECOND}\n")
+    file.chmod(0o600)
+    settings = settings_for(state, SCIM_ENABLED="true")
+    async with AsyncExitStack() as stack:
+        services = (await assemble(settings, stack)).services.provisioning
+        await services.keeper.retire()
+    async with AsyncExitStack() as stack:
+        check = (await assemble(settings, stack)).services.provisioning.tokens.check
+        assert (is_accepted(check, FIRST), is_accepted(check, SECOND)) == (True, False)
 
 
 async def test_a_reload_puts_other_tokens_in_force(state: Path) -> None:

@@ -11,6 +11,7 @@ import orjson
 import pytest
 from multidict import CIMultiDict
 
+from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import MAX_VALUE_CHARACTERS
 from gatewayd.http.middleware import EdgeOptions
@@ -99,6 +100,41 @@ def test_a_bearer_token(sent: str) -> None:
     assert token_of(sent) == "abc"
 
 
+class Silence:
+    """The freshness of a node that may not trust its memory; `change` happens when it asks the database."""
+
+    def __init__(self, change: Callable[[], None]) -> None:
+        self.change = change
+
+    def is_fresh(self) -> bool:
+        return False
+
+    async def renew(self) -> None:
+        self.change()
+
+
+async def test_a_node_that_heard_nothing_asks_the_database_first(site: ScimSite) -> None:
+    def outage() -> None:
+        raise GatewayError(ErrorKind.UNAVAILABLE, "cannot read the change log", retry_after=2)
+
+    def retire() -> None:
+        site.tokens.replace(True, ())
+
+    site.door.freshness = Silence(outage)
+    assert (await site.call("GET", "/Users")).status == 503
+    site.door.freshness = Silence(retire)
+    assert (await site.call("GET", "/Users")).error == (401, None)
+    # Nothing is asked while SCIM is off.
+    site.door.freshness = Silence(outage)
+    site.tokens.replace(False, ())
+    assert (await site.call("GET", "/Users")).error == (401, None)
+
+
+@pytest.mark.parametrize("token", ["ü" * 64, "\u202e" + TOKEN, TOKEN.upper(), "t" * 4000, TOKEN + "\ufeff"])
+async def test_unknown_tokens_of_any_kind_are_refused(site: ScimSite, token: str) -> None:
+    assert (await site.call("GET", "/Users", headers=bearer(token))).status == 401
+
+
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
@@ -133,7 +169,7 @@ async def test_nothing_is_open_while_scim_is_off() -> None:
 
 
 async def test_a_token_that_is_replaced_works_no_more(site: ScimSite) -> None:
-    site.tokens.replace(True, ("new",))
+    site.tokens.replace(True, (ids.digest("new"),))
     assert (await site.call("GET", "/Users")).error == (401, None)
     assert (await site.call("GET", "/Users", headers=bearer("new"))).status == 200
 

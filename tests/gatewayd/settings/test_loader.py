@@ -223,9 +223,7 @@ def test_the_file_may_be_absent_or_empty(load_text: Load, file: File, tmp_path: 
         settings = load_text(with_scim(path))
         assert tokens(settings) == []
         assert not settings.is_scim_token_external
-        assert settings.warnings == (
-            "SCIM clients are refused: there is no SCIM token yet, gatewayctl scim-token create makes one",
-        )
+        assert settings.warnings == ()
 
 
 def test_the_file_is_not_read_while_scim_is_off(load_text: Load, file: File) -> None:

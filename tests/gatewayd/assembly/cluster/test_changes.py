@@ -34,6 +34,7 @@ from gatewayd.limits.records import LimitSubject
 from gatewayd.limits.service import LimitTarget
 from gatewayd.plugins.records import PluginFamily
 from gatewayd.plugins.service import NewPlugin
+from gatewayd.scim.tokens.rotation import TokenSource
 from gatewayd.settings import load
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import sqlite
@@ -153,6 +154,33 @@ async def test_settings_permissions_and_groups_are_in_force_on_the_other_node(pa
     [group_id] = pair.admin.group_ids
     await first.groups.change(group_id, GroupChange(permissions={}))
     await until(lambda: _not(pair.is_admitted(pair.key)))
+
+
+async def test_scim_tokens_are_in_force_on_the_other_node(pair: Pair) -> None:
+    """The test of the door with a node that is not fresh is in test_scim_auth."""
+    first, second = pair.first.provisioning, pair.second.provisioning
+    for node in (first, second):
+        source = TokenSource(True, pair.first.settings.data_dir / "none")
+        await node.keeper.configure(source)
+
+    async def accepts(token: str) -> bool:
+        try:
+            second.tokens.check(token)
+        except GatewayError:
+            return False
+        return True
+
+    token = await first.keeper.create()
+    await until(lambda: accepts(token))
+    newer = await second.keeper.rotate()
+    await first.keeper.retire()
+    await until(lambda: _not(accepts(token)))
+    assert await accepts(newer)
+    # With a question to the database, as the door asks one, nothing is late.
+    newest = await first.keeper.rotate()
+    await first.keeper.retire()
+    await pair.reader().renew()
+    assert (await accepts(newest), await accepts(newer)) == (True, False)
 
 
 async def test_models_and_limits_are_in_force_on_the_other_node(pair: Pair) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gatewayd import ids
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.scim.tokens.credential import ScimTokens
 
@@ -41,10 +42,10 @@ def test_no_token_accepts_none(values: tuple[str, ...]) -> None:
 
 def test_tokens_are_replaced_at_once() -> None:
     tokens = ScimTokens(True, (OLD,))
-    tokens.replace(True, (NEW,))
+    tokens.replace(True, (ids.digest(NEW),))
     tokens.check(NEW)
     assert "not valid" in refusal(tokens, OLD)
-    tokens.replace(False, (NEW,))
+    tokens.replace(False, (ids.digest(NEW),))
     assert "not enabled" in refusal(tokens, NEW)
 
 

@@ -130,6 +130,11 @@ async def test_only_a_migration_that_contracts_is_told(database: Database, conne
             "INSERT INTO limits VALUES ('l', 'user', 'u1', '', '', 1, NULL, NULL, '[]', NULL, 0, 0)",
             [("limit", "l")],
         ),
+        (
+            "INSERT INTO scim_tokens (id, digest, created_at) VALUES (7, 'd', 0), (8, 'e', 0)",
+            [("scim_token", "7"), ("scim_token", "8")],
+        ),
+        ("TRUNCATE scim_tokens", [("scim_token", "")]),
     ],
 )
 async def test_a_change_is_logged(
@@ -137,6 +142,14 @@ async def test_a_change_is_logged(
 ) -> None:
     assert await logged(database, connection, statement) == changes
     assert {kind for kind, _ in changes} <= set(ChangeKind)
+
+
+async def test_a_retired_or_removed_scim_token_is_logged(database: Database, connection: Any) -> None:
+    await logged(database, connection, "INSERT INTO scim_tokens (id, digest, created_at) VALUES (7, 'd', 0)")
+    retired = "UPDATE scim_tokens SET retired_at = 1 WHERE digest = 'd'"
+    assert await logged(database, connection, retired) == [("scim_token", "7")]
+    assert await logged(database, connection, retired) == []
+    assert await logged(database, connection, "DELETE FROM scim_tokens") == [("scim_token", "7")]
 
 
 async def test_memberships_groups_and_keys_are_logged(database: Database, connection: Any) -> None:

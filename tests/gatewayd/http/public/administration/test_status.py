@@ -15,6 +15,7 @@ from gatewayd.scim.request_log import LoggedRequest, ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
 from gatewayd.scim.tokens.rotation import ScimTokenKeeper, TokenSource
 from tests.fakes.accounts.directory import MemoryDirectory
+from tests.fakes.accounts.memory_scim_tokens import MemoryScimTokens
 from tests.fakes.accounts.memory_stores import Memory
 from tests.fakes.http.public_app import Client, bearer, serving
 from tests.fakes.providers.models import make_actor
@@ -50,7 +51,8 @@ async def site(
     tmp_path: Path, monitor: Monitor | None = None, problem: str | None = None
 ) -> AsyncIterator[Client]:
     path, origin = tmp_path / "scim-token", "environment SCIM_TOKEN"
-    source = TokenSource(enabled=True, values=(TOKEN,), path=path, origin=origin, is_external=True)
+    source = TokenSource(True, path, (TOKEN,), origin, is_external=True)
+    memory = Memory()
     tokens, log = ScimTokens(True, (TOKEN,)), ScimRequestLog()
     log.add(LoggedRequest(5, "GET", "/Users", 200, "192.0.2.1", "r1"))
     log.add(LoggedRequest(6, "POST", "/Users", 409, "192.0.2.1", "r2", "taken"))
@@ -59,7 +61,7 @@ async def site(
         monitor or Monitor(),
         Sources(problem),
         facts,
-        ScimTokenKeeper(tokens, source),
+        ScimTokenKeeper(tokens, source, MemoryScimTokens(memory), memory),
         MemoryDirectory(Memory()),
         log,
         "okta",
