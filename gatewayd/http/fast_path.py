@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from aiohttp import HttpVersion11, hdrs, web
 
+from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.errors import GatewayError
 from gatewayd.http.access_revocation import access_ended
 from gatewayd.http.connections.fast_path import FastConnection
 from gatewayd.http.connections.known_heads import KnownHead
+from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID, STARTED
 from gatewayd.http.errors import refuse
 from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, standard_headers
@@ -62,9 +64,14 @@ class FastRows:
         self._rows: dict[tuple[str, str], tuple[Route, ObservedRow]] = {}
 
     def add(self, row: Route, handler: Handler, paths: Iterable[str]) -> None:
-        """Add a row of users that may be cancelled, with its exact paths."""
-        may_end = row.interruptible or (row.method == hdrs.METH_GET and not row.writes)
-        if row.begin is None or not may_end or row.access is not RouteAccess.VERIFIED:
+        """Add a row of users that may be cancelled, or a public one that is ready, with its exact paths."""
+        is_read = row.method == hdrs.METH_GET and not row.writes
+        if row.ready is not None:
+            is_served = is_read and row.access is RouteAccess.PUBLIC and row.use is RequestUse.PROBE
+        else:
+            may_end = row.interruptible or is_read
+            is_served = may_end and row.access is RouteAccess.VERIFIED and row.begin is not None
+        if not is_served:
             return
         for path in paths:
             if "{" not in path:
@@ -97,38 +104,50 @@ class FastRows:
         if not isinstance(known, KnownHead):
             known = None
         try:
-            actor = self._edge.admit(route, request, known)
-            if actor is not None and route.begin is not None:
-                answer = route.begin(request, body, actor, exchange.arrived)
-                if isinstance(answer, FastReply):
-                    exchange.ready = answer
-                else:
-                    exchange.answer = answer
+            self._ask(exchange, route, body, known)
         except GatewayError:
-            actor = None
+            exchange.answer = None
         except DEFECTS:
             # The handler meets it again, and answers.
             log.warning(LEFT, exc_info=True)
-            actor = None
         finally:
             if token is not None:
                 CURRENT_NOTES.reset(token)
-        if actor is None or not exchange.is_begun:
+        if not exchange.is_begun:
             self._observation.withdraw()
             return None
         if known is None and connection.heads_left:
             connection.heads_left -= 1
             connection.known_head = self._edge.known_head(route, request)
-        self._enter(exchange, actor)
+        self._enter(exchange)
         return exchange
 
-    def _enter(self, exchange: "Exchange", actor: Actor) -> None:
-        """Note a request that has begun among those that a revocation ends."""
+    def _ask(self, exchange: "Exchange", route: Route, body: bytes, known: KnownHead | None) -> None:
+        """Give a request its actor, if it needs one, and its answer to come or its reply."""
         request = exchange.request
+        if known is not None:
+            request[REQUEST_ID] = ids.new_id()
+        elif not self._edge.note_plain(request):
+            return
+        if route.ready is not None:
+            exchange.ready = route.ready()
+            return
+        exchange.actor = actor = self._edge.admit(route, request, known)
+        if actor is None or route.begin is None:
+            return
+        answer = route.begin(request, body, actor, exchange.arrived)
+        if isinstance(answer, FastReply):
+            exchange.ready = answer
+        else:
+            exchange.answer = answer
+
+    def _enter(self, exchange: "Exchange") -> None:
+        """Note a request of a user that has begun among those that a revocation ends."""
+        request, actor = exchange.request, exchange.actor
         if exchange.answer is not None and exchange.answer.is_stream:
             request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
-        exchange.actor = actor
-        self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
+        if actor is not None:
+            self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
         if exchange.ready is not None:
             # Not at once: the connection has to know the request first.
             asyncio.get_running_loop().call_soon(exchange.send_ready)
@@ -175,6 +194,7 @@ class Exchange:
         self.request = request
         self.observed = observed
         self.actor: Actor | None = None
+        """The actor, None for a request to a public row."""
         self.answer: BegunAnswer | None = None
         """The answer to come."""
         self.ready: FastReply | None = None

@@ -329,22 +329,23 @@ class PublicEdge:
             BEGUN.reset(token)
             begun.abandon()
 
+    def note_plain(self, request: web.Request) -> bool:
+        """Store the facts of a request of the fast path, and return whether its Host is one."""
+        self._note(request)
+        hosts = request.headers.getall(hdrs.HOST, ())
+        return len(hosts) == 1 and is_host(hosts[0])
+
     def admit(self, route: Route, request: web.Request, known: KnownHead | None = None) -> Actor | None:
         """Return the actor of a request of the fast path, once it is counted; None if that needs a wait.
 
         `request` has exactly the path of an interruptible row of users. Raises the refusals of the general
         way, which words them. `known` is its head as `known_head` has returned it for an earlier request.
         """
+        credential = self._credential(request) if known is None else known.credential
+        if credential is None:
+            return None
         if known is None:
-            self._note(request)
-            hosts = request.headers.getall(hdrs.HOST, ())
-            credential = self._credential(request)
-            if len(hosts) != 1 or not is_host(hosts[0]) or credential is None:
-                return None
             self._origins.check(request)
-        else:
-            request[REQUEST_ID] = ids.new_id()
-            credential = known.credential
         actor = self._authenticator.find(credential, route.method, request.raw_path)
         if actor is None:
             return None
@@ -358,7 +359,7 @@ class PublicEdge:
         return actor
 
     def known_head(self, route: Route, request: web.Request) -> KnownHead | None:
-        """Return the head of an admitted request for `admit`; None if more than its credential counts."""
+        """Return the head of an answered request for `admit`; None if more than its credential counts."""
         headers = request.headers
         for name in CHANGING_HEADERS:
             if name in headers:
@@ -367,7 +368,7 @@ class PublicEdge:
             return None
         if request.method not in SAFE_METHODS and headers.get(hdrs.CONTENT_TYPE, "") not in route.takes:
             return None
-        return remember_head(request._message, request[CREDENTIAL])
+        return remember_head(request._message, request.get(CREDENTIAL, ""))
 
     @property
     def shut_out(self) -> AccessRevocation:

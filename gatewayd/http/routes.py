@@ -110,6 +110,9 @@ The last argument is called when the answer can be taken; until that of a stream
 again.
 """
 
+ReadyReply = Callable[[], FastReply | None]
+"""Returns the reply of a handler to everyone, None if that needs a wait."""
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -124,7 +127,8 @@ class Route:
     also excludes their GET. `use` is the use of the request in the bounds of connections. `statuses` are
     those of a success; none where every request is refused. `asks` marks a POST that changes nothing, so that
     it is not audited. `reply` describes the reply of a success, and `query` each query parameter; their
-    defaults are the declarations of the handler. `begin` answers plain requests on the fast path.
+    defaults are the declarations of the handler. `begin` answers plain requests on the fast path, and `ready`
+    those of a public GET that counts for no bound.
     """
 
     method: str
@@ -148,6 +152,7 @@ class Route:
     asks: bool = False
     query: Mapping[str, str] = field(default_factory=dict)
     begin: FastHandler | None = None
+    ready: ReadyReply | None = None
 
     def __post_init__(self) -> None:
         if self.reply is None:
@@ -189,6 +194,7 @@ class RouteGroup:
         *,
         use: RequestUse = RequestUse.REQUEST,
         asks: bool = False,
+        ready: ReadyReply | None = None,
     ) -> Route:
         """Return one row of the noun; `path` follows the prefix."""
         return Route(
@@ -201,4 +207,5 @@ class RouteGroup:
             tag=self.tag,
             use=use,
             asks=asks,
+            ready=ready,
         )

@@ -72,6 +72,12 @@ class HealthMonitor:
         """Number of stalls of the event loop since the start, and the longest one in seconds."""
         return self.loop.count, self.loop.longest
 
+    @property
+    def is_well(self) -> bool:
+        """Whether `database_problem` returns None without a wait."""
+        age = asyncio.get_running_loop().time() - self._probed_at
+        return age <= FRESH_SECONDS and self._problem is None
+
     async def database_problem(self) -> GatewayError | None:
         """Return the error of the database, None if it answers in time."""
         age = asyncio.get_running_loop().time() - self._probed_at

@@ -1,5 +1,6 @@
 """The fast path of a running daemon: the same requests get the same replies, usage and metrics without it."""
 
+import contextlib
 import json
 import re
 import socket
@@ -13,7 +14,7 @@ from typing import Any, Final
 import pytest
 
 from tests.fakes.daemons.daemon import Daemon, running_daemon
-from tests.fakes.http.raw_http import Reply, connected, exchange, parse_replies
+from tests.fakes.http.raw_http import Reply, connected, exchange, parse_replies, read_to_end
 from tests.fakes.providers.background_upstream import Provider, background_upstream
 from tests.fakes.providers.upstream import (
     CUT,
@@ -381,6 +382,74 @@ def make_user(site: Site, name: str) -> str:
 def ids_of(reply: Reply) -> list[str]:
     assert reply.status == 200, reply.body
     return [one["id"] for one in json.loads(reply.body)["data"]]
+
+
+HEALTH: Final[dict[str, str]] = {
+    "plain": "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
+    "slash": "GET /health/ HTTP/1.1\r\nHost: a\r\n\r\n",
+    "database": "GET /health/db HTTP/1.1\r\nHost: a\r\n\r\n",
+    "query": "GET /health?a=b HTTP/1.1\r\nHost: a\r\n\r\n",
+    "head alone": "HEAD /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    "other method": "DELETE /health HTTP/1.1\r\nHost: a\r\n\r\n",
+    "body": "GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+    "chunks": "GET /health HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+    "last": "GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    "old": "GET /health HTTP/1.0\r\nHost: a\r\n\r\n",
+    "own id": "GET /health HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\n\r\n",
+    "page": "GET /health HTTP/1.1\r\nHost: a\r\nOrigin: https://evil.example.org\r\n\r\n",
+    "unknown key": "GET /health HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-unknown\r\n\r\n",
+    "cookie": "GET /health HTTP/1.1\r\nHost: a\r\nCookie: token=unknown\r\n\r\n",
+    "no host": "GET /health HTTP/1.1\r\n\r\n",
+    "bad host": "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n",
+    "two hosts": "GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+}
+HEALTH_METRIC: Final = re.compile(r'^gatewayd_http_requests_total\{.*"/health".*\} \d+', re.MULTILINE)
+
+
+def health_counts(site: Site) -> dict[str, int]:
+    """Return how many health checks were counted, by their labels."""
+    found = HEALTH_METRIC.findall(site.daemon.run_ctl("metrics").stdout)
+    return {labels: int(count) for labels, _, count in (line.rpartition(" ") for line in found)}
+
+
+def grown_health_counts(site: Site, before: Mapping[str, int]) -> dict[str, int]:
+    """Return how many health checks more were counted, by their labels."""
+    grown = {labels: count - before.get(labels, 0) for labels, count in health_counts(site).items()}
+    return {labels: count for labels, count in grown.items() if count}
+
+
+def health_replies(site: Site, head: str) -> list[tuple[int, dict[str, str], str]]:
+    """Return what the gateway answers to a health check and to two plain ones behind it."""
+    with connected(site.daemon.base_url) as channel:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            for sent in (head, HEALTH["plain"], HEALTH["last"]):
+                # Only a connection whose task waits is on the fast path.
+                time.sleep(0.01)
+                channel.sendall(sent.encode())
+        return [shown(reply) for reply in parse_replies(read_to_end(channel))]
+
+
+def test_health_is_reported_and_counted_alike(fast: Site, general: Site) -> None:
+    shown_replies, counts = [], []
+    for site in (fast, general):
+        before = health_counts(site)
+        shown_replies.append({name: health_replies(site, head) for name, head in HEALTH.items()})
+        counts.append(grown_health_counts(site, before))
+    assert shown_replies[0] == shown_replies[1]
+    assert counts[0] == counts[1]
+    assert counts[0]
+
+
+def test_health_is_answered_on_the_fast_path(fast: Site) -> None:
+    """Not each time: once a second the database is asked, which takes a wait."""
+    before = fast.fast_count()
+    with connected(fast.daemon.base_url) as channel:
+        while fast.fast_count() == before:
+            for _ in range(5):
+                time.sleep(0.02)
+                channel.sendall(HEALTH["plain"].encode())
+                reply = read_reply(channel)
+                assert (reply.status, reply.body) == (200, b'{"status":true}')
 
 
 @pytest.mark.parametrize(

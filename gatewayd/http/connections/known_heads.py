@@ -6,7 +6,7 @@ LENGTH: Final = b"content-length"
 
 
 class KnownHead:
-    """The head of an admitted request, of any length of the body, with its credential.
+    """The head of an answered request, of any length of the body, with its credential, "" if none counts.
 
     It holds no right: who the credential belongs to, and what they may do, is found for each request.
     """

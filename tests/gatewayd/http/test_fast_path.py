@@ -1,7 +1,7 @@
 """Tests for gatewayd.http.fast_path: chats over real connections on both sides, observed from within."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.observation import ObservedRequest, RequestObservation
 from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.server import HttpServer
@@ -98,6 +99,27 @@ class Watcher:
 
 
 @dataclass
+class Probe:
+    """A database that was asked a moment ago, or a long time ago."""
+
+    is_well: bool = True
+    ready: bool = True
+    degraded: Sequence[str] = ()
+    count: int = 0
+
+    async def database_problem(self) -> GatewayError | None:
+        self.count += 1
+        return None
+
+
+class NoConfig:
+    """No public configuration."""
+
+    async def describe(self, actor: Actor | None) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+@dataclass
 class Site:
     """A gateway with a fast path over one provider."""
 
@@ -107,6 +129,7 @@ class Site:
     metrics: RequestMetrics
     revocation: AccessRevocation
     meter: CallMeter
+    probe: Probe
     client: aiohttp.ClientSession
     url: str
 
@@ -143,16 +166,22 @@ async def opened(body_limit: int = 100_000) -> AsyncIterator[Site]:
         scim = ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
         edge = PublicEdge(EdgeServices(Accounts(actors), scim, revocation), tasks, EdgeOptions())
         observation = RequestObservation(metrics, (watcher,))
+        probe = Probe()
+        health = HealthRoutes(probe, NoConfig(), "1").routes()
         rows = FastRows(edge, observation)
         server = HttpServer(
             build_application(
-                edge, chats.routes(), body_limit=100_000, observation=observation, fast_rows=rows
+                edge,
+                [*chats.routes(), *health],
+                body_limit=100_000,
+                observation=observation,
+                fast_rows=rows,
             )
         )
         await server.open()
         url = "http://" + await server.listen_tcp("127.0.0.1", 0)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as client:
-            yield Site(provider, calls, watcher, metrics, revocation, meter, client, url)
+            yield Site(provider, calls, watcher, metrics, revocation, meter, probe, client, url)
         await server.close()
         await source.close()
     await tasks.close()
@@ -279,6 +308,23 @@ async def test_a_caller_who_loses_access_is_refused_by_the_handler() -> None:
         ]
         assert not site.revocation.running()
         assert site.metrics.in_flight == 0
+
+
+async def test_health_is_answered_without_a_credential_or_an_account() -> None:
+    async with opened() as site:
+        for is_well, is_fast in ((True, True), (True, True), (False, False), (True, True)):
+            site.probe.is_well = is_well
+            before, asked = site.metrics.fast, site.probe.count
+            async with site.client.get(f"{site.url}/health", headers=bearer("nobody")) as reply:
+                assert (reply.status, await reply.json()) == (200, {"status": True})
+            assert (site.metrics.fast - before, site.probe.count - asked) == (is_fast, not is_fast)
+            await site.turn()
+        served = site.watcher.served_requests
+        assert {(one.status, one.route, one.user_id, one.size) for one in served} == {
+            (200, "/health", "", 15)
+        }
+        assert site.metrics.in_flight == 0
+        assert not site.revocation.running()
 
 
 async def test_a_body_over_the_limit_is_left_to_the_handler() -> None:

@@ -20,13 +20,13 @@ async def test_many_askers_share_one_probe() -> None:
     monitor = HealthMonitor(ping, tasks)
     answers = await asyncio.gather(*(monitor.database_problem() for _ in range(100)))
     assert answers == [None] * 100
+    assert monitor.is_well
     assert await monitor.database_problem() is None
     assert len(probes) == 1
     await tasks.close()
 
 
 async def test_failure_is_told_and_forgotten_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "FRESH_SECONDS", -1.0)
     tasks, failing = TaskRegistry(), [True]
 
     async def ping() -> None:
@@ -34,12 +34,16 @@ async def test_failure_is_told_and_forgotten_when_it_is_over(monkeypatch: pytest
             raise GatewayError(ErrorKind.UNAVAILABLE, "cannot reach the database")
 
     monitor = HealthMonitor(ping, tasks, "db:5432/gatewayd")
+    assert not monitor.is_well
     problem = await monitor.database_problem()
     assert problem is not None
     assert problem.message == "cannot reach the database"
     assert problem.full_message == "cannot reach the database at db:5432/gatewayd"
+    assert not monitor.is_well
     failing[0] = False
+    monkeypatch.setattr(health, "FRESH_SECONDS", -1.0)
     assert await monitor.database_problem() is None
+    assert not monitor.is_well
     await tasks.close()
 
 

@@ -35,6 +35,7 @@ class Probe:
     ready: bool = True
     problem: GatewayError | None = None
     degraded: Sequence[str] = ()
+    is_well = True
 
     async def database_problem(self) -> GatewayError | None:
         return self.problem
