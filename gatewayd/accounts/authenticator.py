@@ -72,11 +72,14 @@ class Authenticator:
         actor = self._find_cached(digest) or await self._load(credential, digest)
         return self._accept(actor, digest, method, path)
 
-    def find(self, credential: str, method: str, path: str) -> Actor | None:
-        """Return what `authenticate` returns if the actor is cached, else None; raises as it does."""
+    def find(self, credential: str, method: str, path: str, digest: str = "") -> Actor | None:
+        """Return what `authenticate` returns if the actor is cached, else None; raises as it does.
+
+        `digest` is that of the credential, "" if it is not known.
+        """
         if len(credential) > MAX_CREDENTIAL or not self._freshness.is_fresh():
             return None
-        digest = ids.digest(credential)
+        digest = digest or ids.digest(credential)
         actor = self._find_cached(digest)
         return None if actor is None else self._accept(actor, digest, method, path)
 

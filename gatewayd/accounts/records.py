@@ -198,6 +198,7 @@ class Actor:
     """The authenticated caller with all data for access decisions; computed once per credential and cached.
 
     `expires_at` is the expiry of the credential, None for none. `key_id` or `jti` identifies the credential.
+    The members behind `key_prefix` follow from the user; they are read several times for each request.
     """
 
     user: User
@@ -209,26 +210,23 @@ class Actor:
     expires_at: int | None = None
     key_prefix: str = ""
     """The shown beginning of the API key; empty for another credential."""
+    user_id: str = field(init=False)
+    """The id of the user."""
+    is_admin: bool = field(init=False)
+    """Whether the user is an active administrator."""
+    is_verified: bool = field(init=False)
+    """Whether the account is active and not pending."""
 
-    @property
-    def user_id(self) -> str:
-        """The id of the user."""
-        return self.user.id
+    def __post_init__(self) -> None:
+        user = self.user
+        object.__setattr__(self, "user_id", user.id)
+        object.__setattr__(self, "is_admin", user.active and user.role is Role.ADMIN)
+        object.__setattr__(self, "is_verified", user.is_verified)
 
     @property
     def key_expires_at(self) -> int | None:
         """Expiry of the API key; None for a key without expiry and for another credential."""
         return self.expires_at if self.kind is CredentialKind.KEY else None
-
-    @property
-    def is_admin(self) -> bool:
-        """Whether the user is an active administrator."""
-        return self.user.active and self.user.role is Role.ADMIN
-
-    @property
-    def is_verified(self) -> bool:
-        """Whether the account is active and not pending."""
-        return self.user.is_verified
 
     def may(self, section: str, leaf: str) -> bool:
         """Tell whether the effective permissions grant a leaf, for example `("features", "api_keys")`."""

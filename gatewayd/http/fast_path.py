@@ -6,6 +6,7 @@ is left to the handler of the row, before anything is sent or with what has come
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ class FastRows:
 
     def __init__(self, edge: PublicEdge, observation: RequestObservation) -> None:
         self._edge = edge
+        self._shut_out = edge.shut_out
         self._observation = observation
         self._rows: dict[tuple[str, str], tuple[Route, ObservedRow]] = {}
 
@@ -113,7 +115,7 @@ class FastRows:
         finally:
             if token is not None:
                 CURRENT_NOTES.reset(token)
-        if not exchange.is_begun:
+        if exchange.answer is None and exchange.ready is None:
             self._observation.withdraw()
             return None
         if known is None and connection.heads_left:
@@ -147,7 +149,7 @@ class FastRows:
         if exchange.answer is not None and exchange.answer.is_stream:
             request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
         if actor is not None:
-            self._edge.shut_out.enter(actor.user_id, exchange, actor.jti)
+            self._shut_out.enter(actor.user_id, exchange, actor.jti)
         if exchange.ready is not None:
             # Not at once: the connection has to know the request first.
             asyncio.get_running_loop().call_soon(exchange.send_ready)
@@ -165,7 +167,7 @@ class FastRows:
     def forget(self, exchange: "Exchange") -> None:
         """Remove a request from those that a revocation ends."""
         if exchange.actor is not None:
-            self._edge.shut_out.leave(exchange.actor.user_id, exchange)
+            self._shut_out.leave(exchange.actor.user_id, exchange)
 
     def withdraw(self, exchange: "Exchange") -> None:
         """Forget a request that the handler goes on with."""
@@ -201,11 +203,6 @@ class Exchange:
         """The reply of a request that has asked nobody."""
         self.stream: BegunStream | None = None
         """The answer that has begun to come in chunks."""
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether there is an answer to come, or a reply."""
-        return self.answer is not None or self.ready is not None
 
     def send_ready(self) -> None:
         """Send the reply, unless the request has ended."""
@@ -249,7 +246,7 @@ class Exchange:
         request = self.request
         common = (
             f"X-Request-Id: {request[REQUEST_ID]}\r\n{STANDARD_LINES}"
-            f"X-Process-Time: {self.observed.age:.6f}\r\n"
+            f"X-Process-Time: {time.perf_counter() - self.observed.began:.6f}\r\n"
         )
         sent, status = None, FAILED_STATUS
         try:
@@ -311,7 +308,7 @@ class Exchange:
 
     def _cancel(self) -> bool:
         """Drop the answer, and return whether there was one."""
-        is_begun, answer = self.is_begun, self.answer
+        is_begun, answer = self.answer is not None or self.ready is not None, self.answer
         self.answer = self.ready = None
         if answer is not None:
             answer.cancel()

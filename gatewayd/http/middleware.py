@@ -92,8 +92,11 @@ class EdgeMiddleware(Protocol):
 class RequestAuthenticator(Protocol):
     """Authenticates requests; implemented by the account services."""
 
-    def find(self, credential: str, method: str, path: str) -> Actor | None:
-        """Return what `authenticate` returns if that needs no wait, else None; raises as it does."""
+    def find(self, credential: str, method: str, path: str, digest: str = "") -> Actor | None:
+        """Return what `authenticate` returns if that needs no wait, else None; raises as it does.
+
+        `digest` is that of the credential, "" if it is not known.
+        """
         ...
 
     async def authenticate(self, credential: str, method: str, path: str) -> Actor:
@@ -341,12 +344,15 @@ class PublicEdge:
         `request` has exactly the path of an interruptible row of users. Raises the refusals of the general
         way, which words them. `known` is its head as `known_head` has returned it for an earlier request.
         """
-        credential = self._credential(request) if known is None else known.credential
-        if credential is None:
-            return None
+        digest = ""
         if known is None:
+            credential = self._credential(request)
+            if credential is None:
+                return None
             self._origins.check(request)
-        actor = self._authenticator.find(credential, route.method, request.raw_path)
+        else:
+            credential, digest = known.credential, known.digest
+        actor = self._authenticator.find(credential, route.method, request.raw_path, digest)
         if actor is None:
             return None
         if self._trusted_headers is not None:

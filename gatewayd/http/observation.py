@@ -100,11 +100,6 @@ class Observed:
         self.watching = watching
         self.notes = notes
 
-    @property
-    def age(self) -> float:
-        """Seconds since its beginning."""
-        return time.perf_counter() - self.began
-
 
 class RequestObservation:
     """Observes the requests of one application.
@@ -178,7 +173,7 @@ class RequestObservation:
     def end(self, observed: "Observed", request: web.Request, reply: SentReply | None, status: int) -> None:
         """Note the end of a request."""
         self._tallies.in_flight -= 1
-        seconds = observed.age
+        seconds = time.perf_counter() - observed.began
         observed.row[1].finished(status, seconds)
         if observed.notes is not None:
             served = served_request(request, observed.row[0], reply, status, seconds, observed.notes)

@@ -180,7 +180,7 @@ class CallMeter:
         self.calls.discard(call)
         if call.holds_calls:
             usage = NO_USAGE
-        elif usage is None or not usage.total:
+        elif usage is None or not (usage.prompt or usage.completion):
             usage = estimate_end(call)
             call.is_estimated = usage.total > 0
         call.usage = usage

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from gatewayd import ids
+
 LENGTH: Final = b"content-length"
 
 
@@ -11,7 +13,7 @@ class KnownHead:
     It holds no right: who the credential belongs to, and what they may do, is found for each request.
     """
 
-    __slots__ = ("_after", "_before", "_line", "_name", "_place", "_size", "credential")
+    __slots__ = ("_after", "_before", "_line", "_name", "_place", "_size", "credential", "digest")
 
     def __init__(self, message: Any, place: int | None, credential: str) -> None:
         raw = message.raw_headers
@@ -22,6 +24,7 @@ class KnownHead:
             self._before, self._after, self._name = raw[:place], raw[place + 1 :], raw[place][0]
         self._size = len(raw)
         self.credential = credential
+        self.digest = ids.digest(credential)
 
     def is_of(self, message: Any) -> bool:
         """Return whether a request has this head, but for the length of its body."""

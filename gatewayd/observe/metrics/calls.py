@@ -39,7 +39,7 @@ class LabelLimit:
 class CallTally:
     """The cells of one provider and model."""
 
-    __slots__ = ("duration", "first", "outcomes", "tokens")
+    __slots__ = ("duration", "first", "tokens")
 
     def __init__(
         self, duration: HistogramCell, first: HistogramCell, tokens: tuple[CounterCell, ...]
@@ -47,7 +47,6 @@ class CallTally:
         self.duration = duration
         self.first = first
         self.tokens = tokens
-        self.outcomes: dict[tuple[str, str], CounterCell] = {}
 
 
 class CallMetrics:
@@ -67,7 +66,8 @@ class CallMetrics:
         self.retries = counters()
         self._models = LabelLimit(max_models)
         self._providers = LabelLimit(max_models)
-        self._tallies: dict[tuple[str, str], CallTally] = {}
+        self._tallies: dict[tuple[str, ...], CallTally] = {}
+        self._outcomes: dict[tuple[str, str, str, CallOutcome | None], tuple[CounterCell, CallTally]] = {}
 
     def begun(self, call: MeteredCall) -> None:
         """Count a call in flight."""
@@ -81,10 +81,9 @@ class CallMetrics:
         """Count an ended call."""
         self.in_flight -= 1
         self.streams -= call.is_stream
-        tally = self._tallies.get((call.source, call.model)) or self._tally(call.source, call.model)
         outcome = call.outcome
-        key = (call.endpoint, outcome or "")
-        counted = tally.outcomes.get(key) or self._outcome(tally, call, key)
+        found = self._outcomes.get((call.source, call.model, call.endpoint, outcome))
+        counted, tally = found or self._outcome(call)
         counted.value += 1
         tally.duration.observe(call.ended_at - call.began)
         if call.first_at and call.is_stream:
@@ -111,9 +110,8 @@ class CallMetrics:
         if kind:
             self.errors.at(provider, kind).value += 1
 
-    def _tally(self, source: str, model: str) -> CallTally:
+    def _tally(self, *labels: str) -> CallTally:
         """Return the tally of a provider and model; models over the limit share one."""
-        labels = (self._providers.of(source), self._models.of(model))
         tally = self._tallies.get(labels)
         if tally is None:
             tally = self._tallies[labels] = CallTally(
@@ -123,7 +121,13 @@ class CallMetrics:
             )
         return tally
 
-    def _outcome(self, tally: CallTally, call: MeteredCall, key: tuple[str, str]) -> CounterCell:
+    def _outcome(self, call: MeteredCall) -> tuple[CounterCell, CallTally]:
+        """Return the counter and the tally of a call; a model over the limit is found anew each time."""
         provider, model = self._providers.of(call.source), self._models.of(call.model)
-        cell = tally.outcomes[key] = self.calls.at(provider, model, *key)
-        return cell
+        found = (
+            self.calls.at(provider, model, call.endpoint, call.outcome or ""),
+            self._tally(provider, model),
+        )
+        if (provider, model) == (call.source, call.model):
+            self._outcomes[provider, model, call.endpoint, call.outcome] = found
+        return found

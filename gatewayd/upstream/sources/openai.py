@@ -42,6 +42,8 @@ class OpenAiSource(PreparingSource):
 
     def __init__(self, config: ProviderConfig, client: UpstreamClient | None = None) -> None:
         self._config = config
+        self.name = config.name
+        """The provider's name."""
         headers = {} if config.key is None else config.key_headers(config.key)
         self._exchange = ProviderClient(config, headers, client)
         self._batches = OpenAiBatches(self._exchange)
@@ -50,11 +52,6 @@ class OpenAiSource(PreparingSource):
         self._may_use_responses = self._has_responses or bool(config.upstream)
         path = self._path("/responses", "")
         self._responses = ResponsesProtocol(config.name, self._exchange, self._rules, path)
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._config.name
 
     @property
     def model_prefix(self) -> str:

@@ -49,7 +49,7 @@ class Accounts:
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
 
-    def find(self, credential: str, method: str, path: str) -> Actor | None:
+    def find(self, credential: str, method: str, path: str, digest: str = "") -> Actor | None:
         if credential != "key":
             raise GatewayError(ErrorKind.UNAUTHENTICATED, "cannot accept the credential")
         return self._actor

@@ -52,7 +52,7 @@ class Accounts:
     def __init__(self, actors: dict[str, Actor]) -> None:
         self.actors = actors
 
-    def find(self, credential: str, method: str, path: str) -> Actor | None:
+    def find(self, credential: str, method: str, path: str, digest: str = "") -> Actor | None:
         if credential == "broken":
             raise RuntimeError("a defect of the fast path")
         return None if credential == "looked-up" else self._found(credential)

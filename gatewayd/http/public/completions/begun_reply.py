@@ -6,7 +6,7 @@ from aiohttp import web
 
 from gatewayd.errors import NO_HEADERS
 from gatewayd.http.body import warning_headers
-from gatewayd.http.context import facts_of, request_id
+from gatewayd.http.context import REQUEST_ID, facts_of
 from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.routes import RouteDialect
@@ -47,6 +47,6 @@ class BegunReply:
 
 def with_request(chat: ChatRequest, request: web.Request) -> ChatRequest:
     """Return a chat request with the id and the facts of its HTTP request."""
-    chat.request_id = request_id(request)
+    chat.request_id = request[REQUEST_ID]
     chat.facts = partial(facts_of, request)
     return chat
