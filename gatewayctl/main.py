@@ -1,7 +1,8 @@
 """Root command: global options, the nouns, exit codes."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -116,6 +117,12 @@ def root(
     session.output = output or session.output
 
 
+@cache
+def root_command() -> Callable[..., object]:
+    """Return the root command with all nouns, made once: that takes longer than most commands."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; failures go to standard error only."""
     given = list(sys.argv[1:] if arguments is None else arguments)
@@ -134,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str], session: Session) -> int:
     try:
-        code = app(args=given, prog_name="gatewayctl", standalone_mode=False, obj=session)
+        code = root_command()(args=given, prog_name="gatewayctl", standalone_mode=False, obj=session)
     except CommandError as error:
         return report(error, session)
     except typer.Abort:
