@@ -227,11 +227,11 @@ def send_as_nobody(site: Site, path: str, value: bytes, size: int) -> None:
     assert reply.status < 500, (path, reply)
 
 
-ARGUMENTS = {
-    "lists": '{"a":[' + "[]," * 10_000_000 + "[]]}",
-    "numbers": '{"a":[' + "1," * 14_000_000 + "1]}",
-    "texts": '{"a":["' + '","' * 6_000_000 + '"]}',
-    "brackets in a text": '{"a":"' + "[{," * 9_000_000 + '"}',
+ARGUMENTS: dict[str, Callable[[], str]] = {
+    "lists": lambda: '{"a":[' + "[]," * 10_000_000 + "[]]}",
+    "numbers": lambda: '{"a":[' + "1," * 14_000_000 + "1]}",
+    "texts": lambda: '{"a":["' + '","' * 6_000_000 + '"]}',
+    "brackets in a text": lambda: '{"a":"' + "[{," * 9_000_000 + '"}',
 }
 """JSON in a text of a body: one value of it, whatever it holds."""
 
@@ -239,14 +239,18 @@ ARGUMENTS = {
 @pytest.mark.parametrize("model", ["a.m", "l.m"])
 def test_no_arguments_of_calls_stop_the_daemon(site: Site, probe: Probe, model: str) -> None:
     for name, arguments in ARGUMENTS.items():
-        probe.watch(f"{model}: {name}", partial(send_call, site, model, arguments))
+        probe.watch(f"{model}: {name}", partial(send_call, site, call_of(model, arguments())))
 
 
-def send_call(site: Site, model: str, arguments: str) -> None:
+def call_of(model: str, arguments: str) -> bytes:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call]}]
     body = json.dumps({"model": model, "messages": messages}, separators=(",", ":")).encode()
     assert len(body) < BODY
+    return body
+
+
+def send_call(site: Site, body: bytes) -> None:
     assert site.send("POST", CHATS[0], body).status == 400
     site.provider.fake.requests.clear()
 
@@ -359,31 +363,32 @@ def settled(site: Site, wanted: float) -> float:
     return held[-1]
 
 
-ANSWERS: dict[str, Reply] = {
-    "a whole answer": Reply(
-        content_type="application/json",
-        steps=[
-            json.dumps(
-                {"choices": [{"message": {"role": "assistant", "content": "x" * (31 * MIB)}}]}
-            ).encode()
-        ],
+def whole(*parts: bytes, status: int = 200) -> Reply:
+    return Reply(status=status, content_type="application/json", steps=[b"".join(parts)])
+
+
+ANSWERS: dict[str, Callable[[], Reply]] = {
+    "a whole answer": lambda: whole(
+        b'{"choices": [{"message": {"role": "assistant", "content": "', b"x" * (31 * MIB), b'"}}]}'
     ),
-    "a wide answer": Reply(
-        content_type="application/json", steps=[b'{"choices":[' + b"{}," * 8_000_000 + b"{}]}"]
+    "a wide answer": lambda: whole(b'{"choices":[', b"{}," * 8_000_000, b"{}]}"),
+    "a long answer": lambda: whole(b'{"a":"', b"x" * (100 * MIB)),
+    "an error": lambda: whole(b'{"error":"', b"x" * (32 * MIB), b'"}', status=400),
+    "an event": lambda: Reply(
+        steps=[b'data: {"choices":[{"delta":{"content":"' + b"x" * (32 * MIB) + b'"}}]}\n\n']
     ),
-    "a long answer": Reply(content_type="application/json", steps=[b'{"a":"' + b"x" * (100 * MIB)]),
-    "an error": Reply(
-        status=400, content_type="application/json", steps=[b'{"error":"' + b"x" * (32 * MIB) + b'"}']
+    "a wide event": lambda: Reply(steps=[b'data: {"a":[' + b"[]," * 300_000 + b"[]]}\n\n"]),
+    "many events": lambda: Reply(
+        steps=[b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n' * 200_000]
     ),
-    "an event": Reply(steps=[b'data: {"choices":[{"delta":{"content":"' + b"x" * (32 * MIB) + b'"}}]}\n\n']),
-    "a wide event": Reply(steps=[b'data: {"a":[' + b"[]," * 300_000 + b"[]]}\n\n"]),
-    "many events": Reply(steps=[b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n' * 200_000]),
 }
+"""Each is made when it is asked for: all together take a quarter of a GiB."""
 
 
 @pytest.mark.parametrize("path", [CHATS[0], "/v1/messages", "/v1/responses"])
 def test_no_answer_stops_the_daemon(site: Site, probe: Probe, path: str) -> None:
-    for name, answer in ANSWERS.items():
+    for name, made in ANSWERS.items():
+        answer = made()
         for is_streamed in (False, True):
             told = f"{path}: {name}, {'streamed' if is_streamed else 'whole'}"
             probe.watch(told, partial(ask_for, site, path, answer, is_streamed=is_streamed))

@@ -8,8 +8,9 @@ the interpreter, for which the loop waits then. The probe ends with its standard
 """
 
 import contextlib
-import http.client
 import os
+import re
+import socket
 import sys
 import threading
 import time
@@ -19,35 +20,71 @@ from urllib.parse import urlsplit
 PAUSE_SECONDS = 0.005
 
 
-def waited(pid: int) -> dict[str, float]:
-    """Return how many seconds each thread of a process has waited for a processor."""
-    found = {}
-    for path in Path(f"/proc/{pid}/task").iterdir():
-        # A thread may end meanwhile.
-        with contextlib.suppress(OSError):
-            found[path.name] = int((path / "schedstat").read_text().split()[1]) / 1e9
-    return found
+class Threads:
+    """How long the threads of a process have waited for a processor; the files that tell it stay open."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path(f"/proc/{pid}/task")
+        self._files: dict[str, int] = {}
+
+    def waited(self) -> dict[str, float]:
+        """Return how many seconds each thread has waited so far."""
+        names = [path.name for path in self._folder.iterdir()]
+        for name in self._files.keys() - set(names):
+            os.close(self._files.pop(name))
+        found = {}
+        for name in names:
+            # A thread may end meanwhile.
+            with contextlib.suppress(OSError):
+                if name not in self._files:
+                    self._files[name] = os.open(f"{self._folder}/{name}/schedstat", os.O_RDONLY)
+                found[name] = int(os.pread(self._files[name], 100, 0).split()[1]) / 1e9
+        return found
+
+    def crowd_since(self, before: dict[str, float]) -> float:
+        """Return how long the thread that waited most has waited since a measurement."""
+        now = self.waited()
+        return max((seconds - before.get(name, 0.0) for name, seconds in now.items()), default=0.0)
 
 
-def crowd_since(before: dict[str, float], pid: int) -> float:
-    """Return how long the thread that waited most has waited since a measurement."""
-    now = waited(pid)
-    return max((seconds - before.get(name, 0.0) for name, seconds in now.items()), default=0.0)
+class Health:
+    """A connection on which the daemon is asked for its health."""
+
+    def __init__(self, url: str) -> None:
+        address = urlsplit(url)
+        self._channel = socket.create_connection((str(address.hostname), address.port), timeout=120)
+        self._request = f"GET /health HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode()
+
+    def ask(self) -> None:
+        """Send a request and read its answer."""
+        self._channel.sendall(self._request)
+        data = b""
+        while (end := data.find(b"\r\n\r\n")) < 0 or len(data) < end + 4 + _length(data[:end]):
+            part = self._channel.recv(65536)
+            if not part:
+                raise ConnectionError(f"the daemon closed the connection after {data!r}")
+            data += part
+
+
+def _length(head: bytes) -> int:
+    found = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+    if found is None:
+        raise ValueError(f"no length in {head!r}")
+    return int(found[1])
 
 
 def main() -> None:
     """Probe until nobody listens."""
-    url, pid = urlsplit(sys.argv[1]), int(sys.argv[2])
-    connection = http.client.HTTPConnection(str(url.hostname), url.port, timeout=120)
+    health = Health(sys.argv[1])
+    watched = (Threads(int(sys.argv[2])), Threads(os.getpid()))
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     while not ended.wait(PAUSE_SECONDS):
-        daemon, own = waited(pid), waited(os.getpid())
+        before = [threads.waited() for threads in watched]
         began = time.perf_counter()
-        connection.request("GET", "/health")
-        connection.getresponse().read()
+        health.ask()
         took = time.perf_counter() - began
-        crowd = crowd_since(daemon, pid) + crowd_since(own, os.getpid())
+        crowd = sum(threads.crowd_since(then) for threads, then in zip(watched, before, strict=True))
         sys.stdout.write(f"{max(took - crowd, 0.0) * 1000:.1f} {crowd * 1000:.1f}\n")
         sys.stdout.flush()
 
