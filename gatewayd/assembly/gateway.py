@@ -252,8 +252,9 @@ def plugin_dependencies(
     tasks: TaskRegistry,
 ) -> PluginDependencies:
     """Return the services that plugins depend on."""
-    is_closed = settings.limits_without_redis == "closed"
-    windows = None if cluster.redis is None else RedisWindows(cluster.redis, is_closed=is_closed)
+    windows = None
+    if cluster.redis is not None:
+        windows = RedisWindows(cluster.redis, is_closed=cluster.refuses_without_redis)
     return PluginDependencies(
         settings,
         base.accounts,

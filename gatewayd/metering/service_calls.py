@@ -88,8 +88,6 @@ class ServiceCalls:
         except asyncio.CancelledError:
             # The service may have read the request.
             outcome = CallOutcome.CANCELLED
-            self._meter.finish(call, outcome)
-            self._tasks.spawn(CHARGE, self._charge(call))
             raise
         except GatewayError as error:
             outcome = CallOutcome.FAILED if error.kind in FAILURE_KINDS else CallOutcome.REFUSED
@@ -97,6 +95,8 @@ class ServiceCalls:
             raise
         finally:
             self._meter.finish(call, outcome, answer_usage(answer))
+            if outcome is CallOutcome.CANCELLED:
+                self._tasks.spawn(CHARGE, self._charge(call))
         await self._tasks.finish(CHARGE, self._charge(call))
         return answer
 

@@ -10,7 +10,6 @@ from typing import Final
 from gatewayd.assembly.accounts import AccountServices, AccountStores
 from gatewayd.assembly.events import LiveServices
 from gatewayd.assembly.upkeep.nodes import ClusterServices
-from gatewayd.bus.redis_client import RedisClient
 from gatewayd.bus.redis_rates import RedisRateOptions, RedisRates
 from gatewayd.catalog.service import Catalog
 from gatewayd.events.records import EventTarget
@@ -131,7 +130,7 @@ async def open_limits(
     cluster: ClusterServices,
 ) -> LimitServices:
     """Return the services; from now on they admit the calls of the catalogue's models."""
-    budgets, rates = TortoiseBudgets(cluster.node_id), open_rates(settings, cluster.redis, tasks, stack)
+    budgets, rates = TortoiseBudgets(cluster.node_id), open_rates(settings, cluster, tasks, stack)
     ledger = BudgetLedger(budgets, BudgetWarnings(live.events, tasks).warn)
     options = LimitOptions(unknown_price(settings))
 
@@ -153,13 +152,13 @@ async def open_limits(
 
 
 def open_rates(
-    settings: Settings, redis: RedisClient | None, tasks: TaskRegistry, stack: AsyncExitStack
+    settings: Settings, cluster: ClusterServices, tasks: TaskRegistry, stack: AsyncExitStack
 ) -> RateStore:
     """Return the rates: in Redis for nodes, in memory for a daemon alone."""
-    if redis is None:
+    if cluster.redis is None:
         return MemoryRates()
-    is_closed = settings.limits_without_redis == "closed"
-    rates = RedisRates(redis, MemoryRates(), RedisRateOptions(settings.node_lease, is_closed))
+    options = RedisRateOptions(settings.node_lease, cluster.refuses_without_redis)
+    rates = RedisRates(cluster.redis, MemoryRates(), options)
     tasks.spawn("limits of all nodes", rates.run())
     stack.push_async_callback(rates.flush, FLUSH_SECONDS)
     return rates

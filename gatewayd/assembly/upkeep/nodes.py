@@ -65,6 +65,9 @@ class ClusterServices:
     redis: RedisClient | None = None
     """Redis for what the nodes count together; None for a daemon alone."""
 
+    refuses_without_redis: bool = False
+    """Whether requests with limits are refused while Redis is away; otherwise each node counts alone."""
+
     @property
     def node_id(self) -> str:
         """The id of the node, "" for a daemon alone."""
@@ -91,7 +94,8 @@ async def open_cluster(
     tasks.spawn("lease of this node", member.run())
     redis = RedisClient(settings.redis_url.get_secret_value())
     stack.push_async_callback(redis.close)
-    return ClusterServices(member, LeasedDuties(TortoiseLeases(), member, tasks), redis)
+    duties = LeasedDuties(TortoiseLeases(), member, tasks)
+    return ClusterServices(member, duties, redis, settings.limits_without_redis == "closed")
 
 
 def make_run_register(

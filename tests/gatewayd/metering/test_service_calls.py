@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.limits.admission import LimitAdmission
 from gatewayd.limits.records import LimitSubject
-from gatewayd.metering.records import NO_USAGE, CallOutcome, TokenUsage
+from gatewayd.metering.records import NO_USAGE, CallOutcome, MeteredCall, TokenUsage
 from gatewayd.metering.service_calls import EnclosingCall, MeteredService, WorkOwner, paid_by
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.metering.service_calls import PRICE, ServiceMeter
@@ -145,3 +146,31 @@ async def test_a_budget_is_charged_for_work_that_nobody_waits_for_any_more() -> 
     assert bench.used() == [10 + 5]
     assert len(calls.ended.calls) == 2
     await tasks.close()
+
+
+async def test_a_call_that_is_left_ends_once_and_is_charged_after_that() -> None:
+    calls, order = ServiceMeter(), []
+    finish = calls.meter.finish
+
+    def finished(call: MeteredCall, outcome: CallOutcome, usage: TokenUsage | None = None) -> None:
+        order.append(outcome.value)
+        finish(call, outcome, usage)
+
+    class Charging(LimitAdmission):
+        async def charge(self, call: MeteredCall) -> None:
+            order.append(f"charged {call.usage and call.usage.total}")
+
+    async def wait() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return ANSWER
+
+    calls.meter.finish = finished  # type: ignore[method-assign]
+    calls.meter.admissions.append(Charging.__new__(Charging))
+    task = asyncio.create_task(calls.run(SERVICE, BODY, wait))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    while calls.tasks.list():
+        await asyncio.sleep(0)
+    assert order == ["cancelled", "charged 10"]
