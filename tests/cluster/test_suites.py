@@ -3,19 +3,16 @@
 `pytest -m cluster tests/cluster/test_suites.py` runs each file in a process of its own.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
+from tests.suite.plugin_runs import check_passed, run_file
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
-NODES = 3
+PLUGIN = ("tests.fakes.cluster.plugin", "--nodes", "3")
 FILES = (
     "tests/blackbox/test_access.py",
     "tests/blackbox/test_audit.py",
@@ -46,35 +43,11 @@ OTHERS = {
 """Files of which some tests cannot be about several nodes, with the names of these."""
 
 
-def run(file: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a file against nodes, in an interpreter of its own."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-x"]
-    plugin = ["-p", "tests.fakes.cluster.plugin", "--nodes", str(NODES), "--timeout", "600"]
-    return subprocess.run(
-        [*command, *plugin, *arguments, file],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=1100,
-        check=False,
-    )
-
-
-def needed(done: "subprocess.CompletedProcess[str]") -> None:
-    """Skip as the file did when a program is missing."""
-    if " passed" not in done.stdout and "is not here" in done.stdout:
-        missing("a program of the file", done.stdout[-500:])
-
-
 @pytest.mark.parametrize("file", [*FILES, *OTHERS])
 def test_a_file_passes_against_nodes(file: str, tmp_path: Path) -> None:
     left_out = OTHERS.get(file, [])
     chosen = ["-k", " and ".join(f"not {name}" for name in left_out)] if left_out else []
-    done = run(file, f"--basetemp={tmp_path / 'b'}", *chosen)
-    needed(done)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    check_passed(run_file(file, PLUGIN, f"--basetemp={tmp_path / 'b'}", *chosen))
 
 
 def test_the_files_are_there() -> None:
