@@ -131,6 +131,11 @@ class ChunkStream(Protocol):
 class FollowedChunks(Protocol):
     """Chunks of an answer that are taken when they arrive."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the chunk that `take` has returned is the last one until `arrived` is called."""
+        ...
+
     def follow(self, arrived: Callable[[], None]) -> bool:
         """Call `arrived` from now on when `take` may return something; return False if that is not possible.
 

@@ -59,7 +59,7 @@ class CompletionChunk:
     `chat.completion.chunk` or an in-band error `{"error": {...}}`.
     """
 
-    __slots__ = ("_events", "_raw", "characters", "is_plain", "usage")
+    __slots__ = ("_raw", "characters", "decoded", "is_plain", "usage")
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class CompletionChunk:
         if raw is None and events is None:
             raise ValueError("a chunk needs bytes or events")
         self._raw = raw
-        self._events = None if events is None else list(events)
+        self.decoded = None if events is None else list(events)
+        """The events if they are mappings already, not to be changed; None if they are bytes."""
         self.is_plain = is_plain
         """Whether its reader knows that it has text alone: no reasoning and no calls."""
         self.characters = characters
@@ -84,21 +85,16 @@ class CompletionChunk:
     @property
     def events(self) -> list[Body]:
         """The events as a list of mappings that the caller may change."""
-        if self._events is None:
-            self._events = [orjson.loads(one) for one in _data(self._raw or b"")]
+        if self.decoded is None:
+            self.decoded = [orjson.loads(one) for one in _data(self._raw or b"")]
         self._raw = None
-        return self._events
-
-    @property
-    def decoded(self) -> Sequence[Body] | None:
-        """The events if they are mappings already, not to be changed; None if they are bytes."""
-        return self._events
+        return self.decoded
 
     @property
     def raw(self) -> bytes:
         """The events as `data: {...}` frames, each followed by a blank line."""
         if self._raw is None:
-            self._raw = _frames(map(orjson.dumps, self._events or ()))
+            self._raw = _frames(map(orjson.dumps, self.decoded or ()))
         return self._raw
 
     @classmethod

@@ -30,6 +30,11 @@ class ReadableChunks(Protocol):
 class TakenChunks(ReadableChunks, Protocol):
     """Chunks that may be taken when they arrive, a `catalog.interfaces.FollowedChunks`."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the chunk that `take` has returned is the last one until `arrived` is called."""
+        ...
+
     def follow(self, arrived: Callable[[], None]) -> bool:
         """Call `arrived` from now on when `take` may return something; return False if it cannot."""
         ...
@@ -136,16 +141,19 @@ class MeteredChunks:
 class MeteredArrivals(MeteredChunks):
     """Metered chunks that are taken when they arrive, a `catalog.interfaces.FollowedChunks`."""
 
-    __slots__ = ("_arrivals",)
+    __slots__ = ("_arrivals", "is_quiet")
 
     def __init__(
         self, chunks: TakenChunks, call: MeteredCall, meter: CallMeter, *, hides_usage: bool = False
     ) -> None:
         super().__init__(chunks, call, meter, hides_usage=hides_usage)
         self._arrivals = chunks
+        self.is_quiet = False
+        """Whether the chunk that `take` has returned is the last one until `arrived` is called."""
 
     def follow(self, arrived: Callable[[], None]) -> bool:
         """Call `arrived` from now on when `take` may return something; return False if it cannot."""
+        self.is_quiet = False
         return self._arrivals.follow(arrived)
 
     def take(self) -> CompletionChunk | None:
@@ -158,6 +166,7 @@ class MeteredArrivals(MeteredChunks):
         except (StopAsyncIteration, GatewayError) as end:
             self._end(outcome_of(end))
             raise
+        self.is_quiet = self._arrivals.is_quiet
         return chunk
 
     def hold(self) -> None:

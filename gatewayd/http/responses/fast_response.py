@@ -141,7 +141,9 @@ class ChunkedReply(DirectReply):
 
     def put(self, data: bytes) -> None:
         """Write bytes without waiting; raises ConnectionResetError when the client has left."""
-        if data:
+        if self._is_sent and data:
+            write_bytes(self._request, b"%x\r\n%b\r\n" % (len(data), data))
+        elif data:
             self._write(b"%x\r\n%b\r\n" % (len(data), data))
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:

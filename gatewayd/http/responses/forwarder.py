@@ -105,6 +105,8 @@ class StreamForwarder:
                     if self._connection.writing_paused:
                         self._hold()
                         return None
+                    if self._chunks.is_quiet:
+                        return None
                 chunk = take()
                 if chunk is None:
                     return None

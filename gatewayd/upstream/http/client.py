@@ -81,6 +81,11 @@ class UpstreamResponse(Protocol):
 class FollowedResponse(UpstreamResponse, Protocol):
     """A response whose follower is called when bytes arrive."""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes."""
+        ...
+
     def follow(self, arrived: Callable[[], None], *, keeps: bool = False) -> None:
         """Call `arrived` whenever bytes have come, and once when nothing more comes; `take` returns them.
 

@@ -63,7 +63,8 @@ class ProviderConnection(asyncio.Protocol):
         self._response: ProviderResponse | None = None
         self._exchanges = 0
         self._is_used = False
-        self._is_paused = False
+        self.is_paused = False
+        """Whether it does not read for now."""
         self._is_ended = False
         self._is_uploading = False
         self._room: asyncio.Future[None] | None = None
@@ -125,8 +126,8 @@ class ProviderConnection(asyncio.Protocol):
 
     def resume(self) -> None:
         """Resume reading if it is paused."""
-        if self._is_paused and self._transport is not None:
-            self._is_paused = False
+        if self.is_paused and self._transport is not None:
+            self.is_paused = False
             self._transport.resume_reading()
 
     def drop(self) -> None:
@@ -315,8 +316,8 @@ class ProviderConnection(asyncio.Protocol):
             self.fail(ErrorKind.UPSTREAM_FAILED, f"its answer broke off ({failure_reason(exc)})")
 
     def _pause(self) -> None:
-        if not self._is_paused and self._transport is not None:
-            self._is_paused = True
+        if not self.is_paused and self._transport is not None:
+            self.is_paused = True
             self._transport.pause_reading()
 
     def _stop(self) -> None:

@@ -29,6 +29,11 @@ RawHeaders = list[tuple[bytes, bytes]]
 class ResponseConnection(Protocol):
     """Methods of a connection that its response calls."""
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether it does not read for now."""
+        ...
+
     def arm(self, due: float) -> None:
         """Call `overdue` at `due` (loop time; infinity: never)."""
         ...
@@ -76,7 +81,6 @@ class ProviderResponse:
         "_follower",
         "_headers",
         "_is_awaited",
-        "_is_over",
         "_is_unwanted",
         "_kept",
         "_loop",
@@ -89,6 +93,7 @@ class ProviderResponse:
         "carrier",
         "due",
         "has_body",
+        "is_over",
         "retry_until",
         "status",
     )
@@ -106,7 +111,6 @@ class ProviderResponse:
         self._follower: Callable[[], None] | None = None
         self._headers: ResponseHeaders | None = None
         self._is_awaited = True
-        self._is_over = False
         self._is_unwanted = False
         self._kept: list[bytes] | None = None
         self._parts: list[bytes] = []
@@ -118,6 +122,8 @@ class ProviderResponse:
         self.due = self._end
         """Deadline of the head in loop time; `sent` sets it."""
         self.has_body = has_body
+        self.is_over = False
+        """Whether nothing more comes."""
         self.retry_until = started + min(RACE_SECONDS, timeouts.connect)
         """Loop time until which the close of a reused connection counts as a race with the request."""
         self.status = 0
@@ -169,13 +175,16 @@ class ProviderResponse:
         self._wake_at = 1
 
     def take(self) -> bytes | None:
-        """Return the bytes since the last read, b"" at the end, None before it; raises TransportError."""
-        if not self._parts:
-            if not self._is_over:
-                self._arm()
+        """Return the bytes since the last read, b"" at the end, None before it; raises TransportError.
+
+        The clock of silence runs from then on.
+        """
+        if not self.is_over:
+            self._arm()
+            if not self._parts:
                 return None
-            if self._error is not None:
-                raise TransportError(*self._error)
+        elif not self._parts and self._error is not None:
+            raise TransportError(*self._error)
         taken = self._take()
         if self._kept is not None:
             self._kept.append(taken)
@@ -195,13 +204,13 @@ class ProviderResponse:
     def drain(self) -> None:
         """Reuse the connection if the body ends at once, else close it, without a reader."""
         self._follower = self._kept = None
-        if not self._is_over:
+        if not self.is_over:
             self._begin_drain()
             self.hold()
 
     def peek(self) -> bytes | None:
         """Return the whole body, which stays; None if the answer is incomplete or has failed."""
-        if not self._is_over or self._error is not None:
+        if not self.is_over or self._error is not None:
             return None
         parts = self._parts
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -209,7 +218,7 @@ class ProviderResponse:
     async def read(self, limit: int) -> bytes:
         """Return the whole body; raises TransportError if it is over `limit` bytes or breaks off."""
         try:
-            if not self._is_over and self._unread <= limit:
+            if not self.is_over and self._unread <= limit:
                 self._wake_at = limit + 1
                 if self.carrier is not None:
                     self.carrier.resume()
@@ -225,7 +234,7 @@ class ProviderResponse:
     async def read_some(self) -> bytes:
         """Return the bytes since the last read, b"" at the end; raises TransportError."""
         if not self._parts:
-            if not self._is_over:
+            if not self.is_over:
                 self._wake_at = 1
                 await self._more()
             if not self._parts and self._error is not None:
@@ -234,7 +243,7 @@ class ProviderResponse:
 
     async def finish(self) -> None:
         """Reuse the connection if the body ends at once, else close it."""
-        if not self._is_over:
+        if not self.is_over:
             self._begin_drain()
             self._wake_at = sys.maxsize
             await self._more()
@@ -284,20 +293,24 @@ class ProviderResponse:
 
     def end(self) -> None:
         """Record that the answer is complete; its connection is released."""
-        self._is_over = True
+        self.is_over = True
         self.carrier = None
 
     def fail(self, kind: ErrorKind, sentence: str) -> None:
         """Record why the answer ended early; its connection is released."""
-        self._is_over = True
+        self.is_over = True
         self._error = (kind, sentence)
         self.carrier = None
         self.wake()
 
     def wake(self) -> None:
         """Wake the reader if enough has arrived, else restart its deadline."""
-        if self._follower is not None:
-            self._tell(self._follower)
+        follower = self._follower
+        if follower is not None:
+            if self._unread and self.status and not self.is_over:
+                follower()
+            else:
+                self._tell(follower)
             return
         if self._callback is not None:
             self._call_back(self._callback)
@@ -305,7 +318,7 @@ class ProviderResponse:
         waiter = self._waiter
         if waiter is None:
             return
-        if self._unread < self._wake_at and not self._is_over:
+        if self._unread < self._wake_at and not self.is_over:
             self._arm()
             return
         self._waiter = None
@@ -315,19 +328,17 @@ class ProviderResponse:
             waiter.set_result(None)
 
     def _tell(self, follower: Callable[[], None]) -> None:
-        """Tell the follower of bytes at once, and of the end once the connection is released."""
-        if self._is_over or not self.status:
+        """Tell the follower of the end once the connection is released, or restart the deadline."""
+        if self.is_over or not self.status:
             self._follower = None
             self._is_awaited = False
             self._loop.call_soon(follower)
-        elif self._unread:
-            follower()
         else:
             self._arm()
 
     def _call_back(self, callback: Callable[[], None]) -> None:
         """Call back if enough has arrived or nothing more comes, else restart the deadline."""
-        if self.status and self._unread < self._wake_at and not self._is_over:
+        if self.status and self._unread < self._wake_at and not self.is_over:
             self._arm()
             return
         self._callback = None
@@ -354,8 +365,9 @@ class ProviderResponse:
         taken = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
         self._unread = 0
-        if self.carrier is not None:
-            self.carrier.resume()
+        carrier = self.carrier
+        if carrier is not None and carrier.is_paused:
+            carrier.resume()
         return taken
 
     def _begin_drain(self) -> None:

@@ -99,6 +99,8 @@ class AnswerChunks:
         self._rest = b""
         self._size = 0
         self._is_whole = False
+        self.is_quiet = False
+        """Whether the chunk that `take` has returned is the last one until `arrived` is called."""
         self._ended = False
         self._is_closed = False
 
@@ -144,6 +146,7 @@ class AnswerChunks:
         if not isinstance(self._response, ProviderResponse) or self._is_whole or self._is_closed:
             return False
         self._followed, self._arrived = self._response, arrived
+        self.is_quiet = False
         self._response.follow(arrived)
         if self._rest:
             asyncio.get_running_loop().call_soon(self._turn)
@@ -156,9 +159,14 @@ class AnswerChunks:
         """
         alive = False
         try:
-            chunk = self._next()
-            if chunk is not None and self._watch is not None:
-                chunk = self._watch.feed(chunk)
+            reader, response, rest = self._reader, self._followed, self._rest
+            chunk = self._next(reader, response)
+            if chunk is not None and response is not None:
+                # Behind a slice of a long read more may have come meanwhile.
+                has_more = rest or self._rest or response.is_over or reader.is_done or reader.error
+                self.is_quiet = not has_more
+                if self._watch is not None:
+                    chunk = self._watch.feed(chunk)
             alive = True
         except READING_ERRORS as error:
             raise self._failure(error) from error
@@ -172,8 +180,7 @@ class AnswerChunks:
         if self._followed is not None:
             self._followed.hold()
 
-    def _next(self) -> CompletionChunk | None:
-        reader, response = self._reader, self._followed
+    def _next(self, reader: StreamReader, response: FollowedResponse | None) -> CompletionChunk | None:
         while response is not None:
             if reader.error is not None or reader.is_done or self._ended:
                 self._end(response)

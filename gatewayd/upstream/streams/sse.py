@@ -8,7 +8,7 @@ which could also be deceived.
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -377,13 +377,8 @@ def _is_finished(choice: object) -> bool:
     return isinstance(choice, dict) and bool(choice.get("finish_reason"))
 
 
-class _Examined(NamedTuple):
-    """What a read that can be forwarded unchanged has; `is_plain` is set if it has text alone."""
-
-    finishes: bool
-    is_plain: bool
-    characters: int
-    usage: Mapping[str, Any] | None
+_Examined = tuple[bool, bool, int, Mapping[str, Any] | None]
+"""Whether a read finishes the answer, whether it has text alone, the length of its texts, and its usage."""
 
 
 def _examine(read: bytes) -> _Examined | None:
@@ -415,7 +410,7 @@ def _examine(read: bytes) -> _Examined | None:
                 usage = usage_of(event) or usage
     except orjson.JSONDecodeError:
         return None
-    return _Examined(finishes, is_plain, characters, usage)
+    return finishes, is_plain, characters, usage
 
 
 def _text_length(choice: object) -> int | None:

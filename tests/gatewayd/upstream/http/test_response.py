@@ -16,6 +16,7 @@ class Recorder:
 
     def __init__(self):
         self.dues: list[float] = []
+        self.is_paused = False
         self.said: list[str] = []
 
     def arm(self, due):
@@ -200,7 +201,7 @@ async def test_a_cancelled_reader_drops_the_connection(response, carrier):
     response.begin(200, [])
     for read in (response.read_some(), response.read(10), response.finish()):
         response.carrier = carrier
-        response._is_over = False
+        response.is_over = False
         carrier.said.clear()
         task = waiting(read)
         await asyncio.sleep(0)
