@@ -41,9 +41,9 @@ class Step:
     `{batch}` a new batch, `{docs}` a directory of two documents, `{plugins}` one of sources, `{url}` the
     address of the daemon, `{token}` a file with the last SCIM token, all of which are removed before a step
     that says so, `{image}` a directory. `{webui}` and `{uploads}` are those of Open WebUI. `{chats}`,
-    `{chat}`, `{task}` and `{call}` are made for the step. `{here}` is a configuration file of the daemon's state,
-    `{idle}` one of another gateway, which is stopped and was migrated once. With `may_warn`, 1 is a good
-    code too.
+    `{chat}`, `{task}` and `{call}` are made for the step. `{here}` is a configuration file of the daemon's
+    state, `{idle}` one of another gateway, which is stopped and was migrated once. With `may_warn`, 1 is a
+    good code too.
     """
 
     line: str
