@@ -30,6 +30,13 @@ HOMES = {
 BROAD_EXCEPT = {"gatewayd/http/errors.py", "gatewayd/plugins/runtime/invoke.py", "gatewayd/tasks.py"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _let_go() -> Iterator[None]:
+    """Hold no tree of the source for the tests of other files."""
+    yield
+    parsed.cache_clear()
+
+
 def each_of(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
     """Make one test of a check of each file; it names all that fail."""
 

@@ -48,6 +48,13 @@ IMPORTS_BY_TEXT = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _let_go() -> Iterator[None]:
+    """Hold no tree of the source for the tests of other files."""
+    yield
+    parsed.cache_clear()
+
+
 def refuse(offenders: Iterable[str]) -> None:
     """Fail with all offenders, one a line."""
     listed = sorted(offenders)

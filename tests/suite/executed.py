@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
-from tests.suite.source_tree import PACKAGES, ROOT, SOURCES, parsed, relative
+from tests.suite.source_tree import PACKAGES, ROOT, SOURCES, relative
 
 # In PyCodeObject of CPython 3.11: `short co_warmup`, and what it holds before the first call.
 WARMUP_OFFSET, COLD = 52, -8
@@ -86,4 +86,9 @@ def public_functions(body: Iterable[ast.stmt], outer: str = "") -> Iterator[str]
 
 
 def all_public(paths: Iterable[Path] = SOURCES) -> set[str]:
-    return {f"{relative(path)} {name}" for path in paths for name in public_functions(parsed(path).body)}
+    """Return the public functions of files, whose trees are not kept: this is asked once in a process."""
+    return {
+        f"{relative(path)} {name}"
+        for path in paths
+        for name in public_functions(ast.parse(path.read_bytes()).body)
+    }

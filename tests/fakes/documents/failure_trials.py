@@ -88,7 +88,11 @@ def away() -> GatewayError:
     return GatewayError(ErrorKind.UNAVAILABLE, "cannot reach it")
 
 
-LONG = b"[" + b"[]," * 9_000_000 + b"1]"
+def long() -> bytes:
+    """Return JSON whose values take much memory."""
+    return b"[" + b"[]," * 9_000_000 + b"1]"
+
+
 FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
     "the file is empty": lambda folder: failed(folder, data=b""),
     "cannot read the file: it takes more than @ seconds of processor time; split it, or raise "
@@ -96,7 +100,7 @@ FAILURES: Mapping[str, Callable[[Path], Awaitable[str]]] = {
         folder, documents.pdf_of_forms(), seconds=1, patience=100
     ),
     "cannot read the file: it takes more than @ MB of memory; split it, or raise "
-    "ingest_memory_limit": lambda folder: refused_by_pool(folder, LONG, memory=300_000_000),
+    "ingest_memory_limit": lambda folder: refused_by_pool(folder, long(), memory=300_000_000),
     "cannot read the file: its text and its chunks take more than @ MB; split it, or raise "
     "ingest_text_limit": refused_by_packer,
     "cannot read the file: its reader @; it is damaged, or it takes more than @ MB of memory "
