@@ -15,7 +15,7 @@ from gatewayd.http import scim_auth
 from gatewayd.ingest import embedder, queue
 from gatewayd.knowledge import fusion, retrieval
 from gatewayd.pipeline import embeddings
-from gatewayd.pipeline.responses import ids
+from gatewayd.pipeline.responses import ids, reply_bodies
 from gatewayd.plugins.builtin import redact
 from gatewayd.settings import definitions
 from gatewayd.storage import chat_sizes
@@ -30,7 +30,7 @@ MAN = Path(__file__).parents[1] / "man"
 LIMITS = sign_in.SignInLimits()
 MINUTES = sign_in.FAILURE_SECONDS // 60
 HOUR = {3600: "an hour"}[sign_in.ACCOUNT_SECONDS]
-IDS = ids._LIMITS
+IDS = reply_bodies._LIMITS
 PAUSES = [queue.QueueOptions().pause * 4**place for place in range(queue.QueueOptions().attempts - 1)]
 WORDS = {3: "three", 4: "four", 2: "two"}
 
