@@ -26,7 +26,7 @@ from gatewayctl.wire import (
 )
 from gatewayctl.wire.consumption import limits, usage
 from gatewayctl.wire.endpoint import Endpoint, ForeignReply, NoBody, ReplyType, RequestType
-from gatewayctl.wire.upkeep import audit, doctor, garbage, nodes, state
+from gatewayctl.wire.upkeep import audit, doctor, garbage, nodes, providers, state
 
 
 def _get(path: str, reply: type[ReplyType], summary: str, *query: str) -> Endpoint[NoBody, ReplyType]:
@@ -439,6 +439,16 @@ REVOKE_TOOL_SERVER: Final = _write(
     models.Holders,
     tool_servers.ToolServerWritten,
     "Revoke a right on a tool server",
+)
+
+# Keys of providers.
+REPLACE_PROVIDER_KEY: Final = _write(
+    "POST",
+    "/v1/providers/{name}/key",
+    providers.NewProviderKey,
+    providers.ProviderKeyWritten,
+    "Replace the key of a provider",
+    slow=True,
 )
 
 # Audit log.

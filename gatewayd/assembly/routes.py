@@ -58,6 +58,7 @@ from gatewayd.http.control.accounts import users as control_users
 from gatewayd.http.control.impersonation import ControlActors
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models import models as control_models
+from gatewayd.http.control.models.providers import ControlProviderRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.rows import check_complete
 from gatewayd.http.control.transactions import WriteTransactions
@@ -426,6 +427,7 @@ def control_rows(services: GatewayServices) -> Sequence[Route]:
         *control_model_rows(
             services.catalog, services.documents.collections, services.extensions, accounts, viewers, writes
         ),
+        *ControlProviderRoutes(services.providers).routes(),
         *control_plugin_rows(services.extensions, services.servers, accounts, viewers, writes),
         *control_limit_rows(services.limits, accounts, writes),
         *control_usage_rows(services),

@@ -252,6 +252,7 @@ SCRIPTS: dict[str, list[Step]] = {
     "secret": [
         Step("secret rotate --config {here} --yes"),
         Step("secret rotate --config {idle} --yes", 5),
+        Step("secret rotate-provider {f}-none --key-file - --yes", 5, stdin="hush"),
     ],
     "backup": [
         Step("backup create --config {here}"),

@@ -83,6 +83,9 @@ NO_IDS = {
     *((f"backup {verb}", "config") for verb in ("create", "list", "prune", "restore", "verify")),
     *((f"backup {verb}", "passphrase_file") for verb in ("create", "restore")),
     ("secret rotate", "config"),
+    ("secret rotate-provider", "key_file"),
+    # Only a document of the whole state lists providers.
+    ("secret rotate-provider", "provider"),
     *(("import open-webui", name) for name in ("config", "database")),
     ("doctor", "file"),
     ("audit verify", "checkpoints"),

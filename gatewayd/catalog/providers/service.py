@@ -21,7 +21,7 @@ from gatewayd.catalog.providers.records import (
     ProviderOffer,
     StoredProviders,
 )
-from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found
 from gatewayd.urls import split_url
 
 log = logging.getLogger(__name__)
@@ -129,6 +129,50 @@ class ManagedProviders:
             raise invalid(f"cannot test provider {provider.name!r}: {provider.problem}", param="key")
         self._tester.validate(provider)
         return await self._tester.test(provider)
+
+    async def test_key(self, name: str, key: str) -> tuple[ManagedProvider, ProviderOffer]:
+        """Return a provider, of the settings or the database, with another key that it has accepted.
+
+        Raises not_found, invalid_request for a key that no provider can have, and the errors of the test.
+        """
+        found = (*self._configured.providers, *self._stored.providers)
+        provider = next((each for each in found if each.name == name), None)
+        if provider is None:
+            raise not_found("provider", name)
+        problem = provider.problem if provider.unreadable_options else ""
+        if problem:
+            raise invalid(f"cannot replace the key of provider {name!r}: {problem}", param="name")
+        changed = replace(provider, key=key, unreadable_key="", problem="")
+        self._tester.validate(changed)
+        # Its further keys could answer in place of a bad one.
+        return changed, await self._tester.test(replace(changed, options=replace(changed.options, keys=())))
+
+    async def replace_key(self, tested: ManagedProvider, *, by: str) -> None:
+        """Store the key of a provider of the database that was tested with it, and use it at once.
+
+        Requests under way end with the former key. Raises conflict for a provider of the settings, and for
+        one that has changed since.
+        """
+        if tested.origin:
+            refusal = f"it comes from {tested.origin}: write the key there or into its key_file, and reload"
+            raise GatewayError(
+                ErrorKind.CONFLICT, f"cannot replace the key of provider {tested.name!r}: {refusal}"
+            )
+        async with self._changing:
+            async with self._exclusive():
+                stored = self._with_key(tested)
+                await self._store.save(stored, at=self._clock(), by=by)
+            self._stored = stored
+            self.on_change()
+
+    def _with_key(self, tested: ManagedProvider) -> StoredProviders:
+        """Return what is stored, with the key of a provider whose address is the one that was tested."""
+        held = {each.id: each for each in self._stored.providers}
+        provider = held.get(tested.id)
+        if provider is None or provider.base_url != tested.base_url:
+            raise _conflict("the provider has changed since its key was tested", "key")
+        held[provider.id] = replace(provider, key=tested.key, unreadable_key="", problem=tested.problem)
+        return replace(self._stored, providers=tuple(held.values()), revision=self._stored.revision + 1)
 
     def _usable(self, provider: ManagedProvider) -> ManagedProvider:
         """Return a stored provider with its problem, if this version does not accept it."""

@@ -53,6 +53,7 @@ from gatewayd.http.control.logs import ControlLogRoutes
 from gatewayd.http.control.metrics import ControlMetricsRoutes
 from gatewayd.http.control.middleware import ControlEdge
 from gatewayd.http.control.models.models import ControlModelRoutes
+from gatewayd.http.control.models.providers import ControlProviderRoutes
 from gatewayd.http.control.nodes import ControlNodeRoutes
 from gatewayd.http.control.peer import PeerRules
 from gatewayd.http.control.privacy import ControlPrivacyRoutes
@@ -263,6 +264,7 @@ def rows(control: Control, pipeline: Pipeline) -> Sequence[Route]:
             accounts.groups,
             no_queues,
         ).routes(),
+        *ControlProviderRoutes(control.providers).routes(),
         *SettingRoutes(accounts.runtime, writes).routes(),
         *ControlHealthRoutes(
             control.health,

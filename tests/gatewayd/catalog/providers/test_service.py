@@ -12,6 +12,7 @@ from gatewayd.catalog.providers.records import (
     ManagedProvider,
     ProviderFamily,
     ProviderForm,
+    ProviderOffer,
     StoredProviders,
 )
 from gatewayd.errors import ErrorKind, GatewayError
@@ -236,3 +237,55 @@ async def test_options_do_not_go_to_another_host() -> None:
     service = await managed(store)
     await service.replace(form(replace(HELD, key="n", base_url="https://other.test")), by="a")
     assert store.stored.providers[0].options == NO_OPTIONS
+
+
+class RefusingTester(FakeTester):
+    async def test(self, provider: ManagedProvider) -> ProviderOffer:
+        raise GatewayError(ErrorKind.UPSTREAM_FAILED, "the provider refuses its key")
+
+
+async def test_a_new_key_is_tested_alone_and_used_at_once() -> None:
+    several = replace(HELD, options=ConnectionOptions(keys=("second",)))
+    store, tester, used = MemoryProviderStore(StoredProviders((several,), {}, 4)), FakeTester(), []
+    service = await managed(store, tester)
+    service.on_change = lambda: used.append([each.all_keys for each in service.in_use()])
+    tested, offer = await service.test_key("acme", "new-key")
+    assert [each.all_keys for each in tester.tested] == [("new-key",)]
+    assert (offer.models, used) == (("m-1", "m-2"), [])
+    await service.replace_key(tested, by="ann")
+    assert used == [[("new-key", "second")]]
+    assert (store.stored.revision, store.saves) == (5, ["ann"])
+
+
+async def test_a_refused_key_leaves_the_former_one() -> None:
+    store = held_store()
+    service = await managed(store, RefusingTester())
+    with pytest.raises(GatewayError, match="refuses its key"):
+        await service.test_key("acme", "new-key")
+    assert (store.saves, service.in_use()[0].key) == ([], "held-key")
+
+
+async def test_a_provider_that_has_changed_meanwhile_keeps_its_key() -> None:
+    store = held_store()
+    service = await managed(store)
+    tested, _ = await service.test_key("acme", "new-key")
+    await service.replace(form(replace(HELD, base_url="https://other.test/v1")), by="a")
+    for others in ([], [replace(HELD, base_url="https://other.test/v1")]):
+        with pytest.raises(GatewayError, match="has changed since its key was tested"):
+            await service.replace_key(tested, by="b")
+        await service.replace(form(*others), by="a")
+    assert store.saves == ["a", "a", "a"]
+
+
+async def test_a_key_that_cannot_be_read_is_replaced_and_options_are_not() -> None:
+    lost = replace(HELD, key="", unreadable_key="sealed", problem="enter the key again")
+    service = await managed(MemoryProviderStore(StoredProviders((lost,), {}, 4)))
+    assert service.in_use() == []
+    await service.replace_key((await service.test_key("acme", "new-key"))[0], by="ann")
+    assert [(each.key, each.unreadable_key, each.problem) for each in service.in_use()] == [
+        ("new-key", "", "")
+    ]
+    headers = replace(lost, unreadable_options="sealed")
+    service = await managed(MemoryProviderStore(StoredProviders((headers,), {}, 4)))
+    with pytest.raises(GatewayError, match="enter the key again"):
+        await service.test_key("acme", "new-key")
