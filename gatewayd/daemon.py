@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd import __version__
+from gatewayd.assembly.batches import BATCHES_DUTY
 from gatewayd.assembly.gateway import Gateway, assemble, reload
 from gatewayd.assembly.sign_in import check_header_sockets
 from gatewayd.assembly.sources import provider_configs
@@ -191,7 +192,7 @@ class Daemon:
         tasks.spawn(
             "free memory", _every(MEMORY_CHECK_SECONDS, MemoryKeeper(gateway.services.database.forget).look)
         )
-        tasks.spawn("batches", duties.run("batches", gateway.services.batches.worker.work))
+        tasks.spawn("batches", duties.run(BATCHES_DUTY, gateway.services.batches.worker.work))
         tasks.spawn("streams", gateway.services.resumption.streams.run())
         if self._certificate is not None:
             tasks.spawn("certificate", _every(CERTIFICATE_INTERVAL_SECONDS, self._certificate.look))

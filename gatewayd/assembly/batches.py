@@ -15,6 +15,7 @@ from gatewayd.batches.interfaces import RequestRunner
 from gatewayd.batches.passed import PassedBatches
 from gatewayd.batches.passed_choice import PassedChoice
 from gatewayd.batches.passed_run import PassedServices
+from gatewayd.batches.progress import take_over_files
 from gatewayd.batches.records import BatchDialect
 from gatewayd.batches.requests import BatchRequests
 from gatewayd.batches.run import LineServices
@@ -35,6 +36,7 @@ from gatewayd.http.public.responses.native import NativeResponses
 from gatewayd.http.routes import Route, RouteDialect
 from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.storage_room import StorageLimiter
+from gatewayd.nodes.duties import Duties
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.interfaces import ChatFilters, RunLimiter
 from gatewayd.pipeline.media.service import MediaService
@@ -43,10 +45,18 @@ from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
 from gatewayd.pipeline.responses.router import MissingEndpoints, ResponseRouter
 from gatewayd.settings import Settings
-from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
+from gatewayd.storage.batches import (
+    TortoiseBatchAnswers,
+    TortoiseBatches,
+    TortoiseBatchFiles,
+    TortoisePassedStates,
+)
 from gatewayd.tasks import TaskRegistry
 
 FOLDER: Final = "batches"
+BATCHES_DUTY: Final = "batches"
+"""The duty of the node that runs all batches."""
+
 DIALECTS: Final = {
     BatchDialect.OPENAI: RouteDialect.OPENAI,
     BatchDialect.ANTHROPIC: RouteDialect.ANTHROPIC,
@@ -86,11 +96,17 @@ def make_batch_requests(
 
 @dataclass(frozen=True, slots=True)
 class BatchStorage:
-    """The bytes of the files of batches, their quotas, and whether other nodes may work on them."""
+    """The bytes of the files of batches, their quotas, and whether other nodes may work on them.
+
+    `duties` choose the node that runs the batches. With `has_rows` the answers of unfinished batches are in
+    the database, else in a file of the daemon.
+    """
 
     quotas: StorageLimiter
     blobs: BlobStore
     is_of_node: bool
+    duties: Duties
+    has_rows: bool
 
 
 async def open_batches(
@@ -105,11 +121,13 @@ async def open_batches(
 ) -> BatchServices:
     """Return the services of batches; unless this is a node, files of a killed daemon without a row go."""
     folder = settings.data_dir / FOLDER
-    files = BatchFiles(TortoiseBatchFiles(), storage.blobs, quotas=storage.quotas)
+    fence = partial(storage.duties.fenced, BATCHES_DUTY)
+    files = BatchFiles(TortoiseBatchFiles(), storage.blobs, quotas=storage.quotas, fence=fence)
     if not storage.is_of_node:
         await files.start()
     accounts.changes.subscribe(partial(_on_change, files, tasks))
-    rows, actors = TortoiseBatches(), CurrentBatchActors(stores.users, stores.keys, accounts.key_rules)
+    rows, own_rows = TortoiseBatches(), TortoiseBatches(fence)
+    actors = CurrentBatchActors(stores.users, stores.keys, accounts.key_rules)
     lines = LineServices(
         requests,
         actors,
@@ -119,10 +137,14 @@ async def open_batches(
         settings.batch_parallel_requests,
     )
     choice = PassedChoice(passing.catalog, passing.filters, passing.reasoning)
-    services = PassedServices(choice, rows, actors)
+    services = PassedServices(choice, own_rows, TortoisePassedStates(fence), actors)
     passed = PassedBatches(services, passing.catalog, render_failure, folder / "passed")
     poll = NODE_POLL_SECONDS if storage.is_of_node else POLL_SECONDS
-    worker = BatchWorker(rows, files, lines, tasks, folder / "progress", passed=passed, poll=poll)
+    await passed.take_over()
+    progress, answers = folder / "progress", TortoiseBatchAnswers(fence) if storage.has_rows else None
+    if answers is not None:
+        await take_over_files(progress, answers)
+    worker = BatchWorker(own_rows, files, lines, tasks, progress, passed=passed, poll=poll, answers=answers)
     return BatchServices(Batches(rows, files, worker, actors, passed=passed), worker)
 
 

@@ -207,7 +207,9 @@ async def open_services(
     )
     requests = make_batch_requests(catalog, pipeline, extensions.filters, answering)
     passing = PassingServices(catalog, extensions.filters, pipeline.reasoning)
-    storage = BatchStorage(quotas, documents.file_stores.batches, bool(cluster.node_id))
+    has_rows = not database.location.is_sqlite
+    blobs = documents.file_stores.batches
+    storage = BatchStorage(quotas, blobs, bool(cluster.node_id), cluster.duties, has_rows)
     batches = await open_batches(settings, stores, accounts, requests, room, tasks, passing, storage)
     services = GatewayServices(
         settings=settings,

@@ -1,13 +1,13 @@
 """Files of batches: requests that users upload, and results that the gateway writes."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from gatewayd import ids
-from gatewayd.batches.interfaces import BatchFileStore
+from gatewayd.batches.interfaces import BatchFileStore, Fence
 from gatewayd.batches.records import BatchFile
 from gatewayd.batches.room import FileRoom
 from gatewayd.errors import invalid, not_found
@@ -59,7 +59,9 @@ class BatchFiles:
         blobs: BlobStore,
         clock: ids.Clock = ids.now,
         quotas: StorageLimiter | None = None,
+        fence: Fence = nullcontext,
     ) -> None:
+        self._fence = fence
         self._quotas = quotas or UnlimitedStorage()
         self._rows = rows
         self._room = FileRoom(rows, MAX_USER_FILES, MAX_USER_BYTES)
@@ -110,14 +112,17 @@ class BatchFiles:
     async def write(self, user_id: str, name: str, stream: AsyncIterator[bytes]) -> BatchFile:
         """Store results of the gateway in place of those that a stopped attempt left under this name.
 
-        Results of calls that were made are stored also over a quota.
+        Results of calls that were made are stored also over a quota. Raises conflict, and changes no row,
+        once another node has taken the batches over.
         """
-        former = await self._rows.named(user_id, OUTPUT_PURPOSE, name)
+        async with self._fence():
+            former = await self._rows.named(user_id, OUTPUT_PURPOSE, name)
+            if former:
+                await self._rows.remove(former)
         if former:
-            await self._rows.remove(former)
             await self._blobs.remove(former)
         results = _BatchBytes(stream, 0, UnlimitedStorage())
-        file = await self._store(user_id, name, results, lambda: FileWishes(OUTPUT_PURPOSE))
+        file = await self._store(user_id, name, results, lambda: FileWishes(OUTPUT_PURPOSE), self._fence)
         self._room.note(user_id, 1, file.size)
         return file
 
@@ -127,6 +132,7 @@ class BatchFiles:
         name: str,
         content: "_BatchBytes",
         wishes: Callable[[], "FileWishes"],
+        fence: Fence = nullcontext,
     ) -> BatchFile:
         file_id = f"file-{ids.new_id().replace('-', '')}"
         self._receiving[file_id] = True
@@ -143,7 +149,7 @@ class BatchFiles:
                 now,
                 now + wanted.life_seconds,
             )
-            async with content.space.settled(file.size):
+            async with content.space.settled(file.size), fence():
                 await self._rows.add(file)
             is_stored = True
         finally:

@@ -1,9 +1,11 @@
 """Interfaces of batches to storage, accounts and the pipeline."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from gatewayd.accounts.records import Actor
+from gatewayd.batches.passed_state import PassedState
 from gatewayd.batches.records import Batch, BatchDialect, BatchFile, BatchStatus
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError
@@ -13,8 +15,15 @@ ErrorRenderer = Callable[[GatewayError, BatchDialect], tuple[int, Body]]
 """Returns status and body of a failure in a protocol."""
 
 
+Fence = Callable[[], AbstractAsyncContextManager[None]]
+"""Runs a transaction of the node that runs the batches; conflict once another node has taken them over."""
+
+
 class BatchStore(Protocol):
-    """Batches; each change is committed on return."""
+    """Batches; each change is committed on return.
+
+    That of the worker raises conflict, and changes nothing, once another node has taken the batches over.
+    """
 
     async def add(self, batch: Batch) -> None:
         """Insert a batch."""
@@ -63,6 +72,53 @@ class BatchStore(Protocol):
 
     async def prune(self, before: int) -> int:
         """Delete the batches that ended before a time."""
+        ...
+
+
+class PassedStateStore(Protocol):
+    """States of batches that providers run; each change is committed on return."""
+
+    async def find(self, batch_id: str) -> PassedState | None:
+        """Return the state of a batch, None if it was never submitted."""
+        ...
+
+    async def save(self, batch_id: str, state: PassedState) -> None:
+        """Replace a state; not_found without the batch, conflict once another node has taken it over."""
+        ...
+
+    async def add(self, batch_id: str, state: PassedState) -> None:
+        """Insert a state unless there is one; not_found without the batch."""
+        ...
+
+    async def remove(self, batch_id: str) -> None:
+        """Delete the state of a batch; conflict once another node has taken it over."""
+        ...
+
+
+class AnswerStore(Protocol):
+    """Answers of unfinished batches, as bytes of whole records; each change is committed on return."""
+
+    async def add(self, batch_id: str, records: bytes) -> None:
+        """Store answers; not_found without the batch, conflict once another node has taken it over."""
+        ...
+
+    def read(self, batch_id: str) -> AsyncIterator[bytes]:
+        """Yield the answers of a batch in the order in which they were stored."""
+        ...
+
+    async def take_over(self, batch_id: str, pieces: Iterator[bytes]) -> bool:
+        """Store answers from a file, which is read in threads, all or none.
+
+        False, and nothing is stored, if the batch has answers already, or no work to do.
+        """
+        ...
+
+    async def remove(self, batch_id: str) -> None:
+        """Delete the answers of a batch; conflict once another node has taken it over."""
+        ...
+
+    async def remove_ended(self) -> None:
+        """Delete the answers of batches that have ended; conflict as above."""
         ...
 
 

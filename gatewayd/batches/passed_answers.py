@@ -12,7 +12,8 @@ from gatewayd import ids
 from gatewayd.batches.interfaces import ErrorRenderer
 from gatewayd.batches.lines import MAX_LINE_BYTES, BatchLine, parse_line, render_answer
 from gatewayd.batches.passed_usage import PassedTokens, PassedUsage
-from gatewayd.batches.progress_file import FinishedLine, ProgressFile
+from gatewayd.batches.progress import BatchProgress
+from gatewayd.batches.progress_file import FinishedLine
 from gatewayd.batches.records import Batch, LineAnswer
 from gatewayd.batches.requests import ANSWER_LIMITS, MAX_ANSWER_BYTES
 from gatewayd.batches.run import MAX_RESULT_BYTES
@@ -38,7 +39,7 @@ class PassedAnswers:
         self,
         batch: Batch,
         source: Path,
-        progress: ProgressFile,
+        progress: BatchProgress,
         usage: PassedUsage,
         render_error: ErrorRenderer,
     ) -> None:
@@ -103,7 +104,7 @@ class PassedAnswers:
             if not self._progress.is_done(number)
         ]
         if records:
-            await asyncio.to_thread(self._progress.append, *records)
+            await self._progress.append(*records)
 
     async def refuse_rest(self, error: GatewayError) -> None:
         """Store an error as the answer to every line that has none; raises OSError."""
@@ -131,11 +132,14 @@ class PassedAnswers:
 
     async def _keep(self, results: dict[int, ProviderResult]) -> None:
         if results:
-            answers = await asyncio.to_thread(self._write, results)
+            records, answers = await asyncio.to_thread(self._rendered_all, results)
+            await self._progress.append(*records)
             await self._usage.count(answers, self._progress.completed, self._progress.failed)
 
-    def _write(self, results: dict[int, ProviderResult]) -> Sequence[PassedTokens]:
-        """Store results, in a thread; return what the successful ones used."""
+    def _rendered_all(
+        self, results: dict[int, ProviderResult]
+    ) -> tuple[Sequence[FinishedLine], Sequence[PassedTokens]]:
+        """Return the records of results, and what the successful ones used, in a thread."""
         records, answers = [], []
         for number, result in results.items():
             line = self._line(number)
@@ -149,8 +153,7 @@ class PassedAnswers:
             else:
                 error = result.error if result.error is not None else too_large()
                 records.append(FinishedLine(number, False, self._rendered(line, error)))
-        self._progress.append(*records)
-        return answers
+        return records, answers
 
     def _rendered(self, line: BatchLine, error: GatewayError) -> bytes:
         status, body = self._render_error(error, self._batch.dialect)

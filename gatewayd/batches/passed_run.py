@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gatewayd import ids
 from gatewayd.accounts.records import Actor
-from gatewayd.batches.interfaces import BatchActors, BatchStore
+from gatewayd.batches.interfaces import BatchActors, BatchStore, PassedStateStore
 from gatewayd.batches.passed_answers import PassedAnswers
 from gatewayd.batches.passed_choice import (
     MixedProvidersError,
@@ -19,10 +19,10 @@ from gatewayd.batches.passed_choice import (
     PassedTarget,
     read_models,
 )
-from gatewayd.batches.passed_state import PassedState, PassedStateFile
+from gatewayd.batches.passed_state import PassedState
 from gatewayd.batches.passed_upload import UploadWriter, WrittenUpload
 from gatewayd.batches.passed_usage import PassedUsage
-from gatewayd.batches.progress_file import ProgressFile
+from gatewayd.batches.progress import BatchProgress
 from gatewayd.batches.records import Batch, BatchStatus
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.provider_batches import (
@@ -33,6 +33,7 @@ from gatewayd.catalog.provider_batches import (
 )
 from gatewayd.completions.refusal_reasons import RefusalReason, reason_of
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.nodes.duties import LEASE_TAKEN
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class PassedServices:
 
     choice: PassedChoice
     store: BatchStore
+    states: PassedStateStore
     actors: BatchActors
     pauses: Callable[[], Pauses] = Pauses
     clock: ids.Clock = ids.now
@@ -97,11 +99,11 @@ class PassedServices:
 
 @dataclass(frozen=True, slots=True)
 class PassedFiles:
-    """The input file, the stored answers, and the state of one batch."""
+    """The input file and the stored answers of one batch, and the file of the requests for the provider."""
 
     source: Path
-    progress: ProgressFile
-    state: PassedStateFile
+    progress: BatchProgress
+    requests: Path
 
 
 class PassedRun:
@@ -128,7 +130,7 @@ class PassedRun:
         self._stopped = asyncio.Event()
         self._refusal: GatewayError | None = None
         self._pauses = services.pauses()
-        self._last_try = state.tried_at
+        self._last_try = state.last_tried_at or state.tried_at
 
     @property
     def provider(self) -> str:
@@ -152,7 +154,7 @@ class PassedRun:
 
     async def run(self) -> PassedEnd:
         """Bring the batch to its end at the provider. Raises OSError, and GatewayError of the database."""
-        await asyncio.to_thread(self.progress.open, self.batch.total)
+        await self.progress.open(self.batch.total)
         if self._state.tried_at:
             await self._usage.recount(self.progress)
         else:
@@ -199,11 +201,9 @@ class PassedRun:
         except NotPassableError:
             return PassedEnd(is_given_back=True)
         except GatewayError as error:
-            if error.kind is ErrorKind.FORBIDDEN:
-                # The lines get the reason one by one.
-                return PassedEnd(is_given_back=True)
-            if _is_final(error):
-                return PassedEnd(BatchStatus.FAILED, (fault_of(error),))
+            ended = _end_of(error)
+            if ended is not None:
+                return ended
             self._warn("cannot submit a batch to its provider", error)
             await self._pause()
         return None
@@ -211,7 +211,7 @@ class PassedRun:
     async def _find_earlier(self) -> bool:
         """Look for the batch of an earlier try, whose answer did not come; return whether that is settled."""
         state, batches = self._state, self._batches()
-        sought = BatchUpload(self.batch.id, self.batch.endpoint, self._files.state.requests, 0, state.sent)
+        sought = BatchUpload(self.batch.id, self.batch.endpoint, self._files.requests, 0, state.sent)
         found = await batches.find(sought, state.tried_at)
         if found.batch_id is not None:
             await self._adopt(found.batch_id)
@@ -237,7 +237,7 @@ class PassedRun:
         writer = UploadWriter(
             self.batch, self._files.source, self.progress, self._answers, self._services.choice
         )
-        written = await writer.write(self._files.state.requests, target, actor)
+        written = await writer.write(self._files.requests, target, actor)
         has_room = await self._usage.can_hold(written.estimates, actor)
         return written if written.upload.total and has_room else None
 
@@ -253,10 +253,12 @@ class PassedRun:
         context = CallContext(self.batch.id, self.batch.user_id)
         file_id = await batches.upload(upload, context)
         self._last_try = self._services.clock()
-        state.file_id, state.sent, state.tried_at = file_id, upload.total, state.tried_at or self._last_try
+        state.file_id, state.sent = file_id, upload.total
+        state.tried_at, state.last_tried_at = state.tried_at or self._last_try, self._last_try
+        # The intention: whoever goes on looks for the batch before another one is submitted.
         await self._save()
         await self._adopt(await batches.create(upload, file_id, context))
-        await asyncio.to_thread(self._files.state.requests.unlink, missing_ok=True)
+        await asyncio.to_thread(self._files.requests.unlink, missing_ok=True)
 
     async def _adopt(self, batch_id: str) -> None:
         self._state.batch_id = batch_id
@@ -408,7 +410,7 @@ class PassedRun:
         return self._services.clock() >= self.batch.expires_at + END_SECONDS
 
     async def _save(self) -> None:
-        await asyncio.to_thread(self._files.state.save, self._state)
+        await self._services.states.save(self.batch.id, self._state)
 
     async def _pause(self, *, is_awake: bool = False) -> None:
         """Wait, but not longer than until `stop`, unless that is known."""
@@ -432,8 +434,19 @@ class PassedRun:
         )
 
 
-def _is_final(error: GatewayError) -> bool:
-    return error.kind in FINAL_KINDS or reason_of(error.provider_code) is RefusalReason.NO_CREDIT
+def _end_of(error: GatewayError) -> PassedEnd | None:
+    """Return how a failed submission ends a batch, None if it is to be tried again.
+
+    Raises the error of a batch that another node has taken over.
+    """
+    if error.code == LEASE_TAKEN:
+        raise error
+    if error.kind is ErrorKind.FORBIDDEN:
+        # The lines get the reason one by one.
+        return PassedEnd(is_given_back=True)
+    if error.kind in FINAL_KINDS or reason_of(error.provider_code) is RefusalReason.NO_CREDIT:
+        return PassedEnd(BatchStatus.FAILED, (fault_of(error),))
+    return None
 
 
 def fault_of(error: GatewayError, code: str = "") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.batches.lines import BatchLine, parse_line, read_lines
 from gatewayd.batches.passed_answers import PassedAnswers
 from gatewayd.batches.passed_choice import NotPassableError, PassedChoice, PassedTarget
-from gatewayd.batches.progress_file import ProgressFile
+from gatewayd.batches.progress import BatchProgress
 from gatewayd.batches.records import Batch
 from gatewayd.catalog.provider_batches import BatchUpload, Framing, ProviderBatches
 from gatewayd.completions.records import Body
@@ -42,7 +42,7 @@ class UploadWriter:
         self,
         batch: Batch,
         source: Path,
-        progress: ProgressFile,
+        progress: BatchProgress,
         answers: PassedAnswers,
         choice: PassedChoice,
     ) -> None:

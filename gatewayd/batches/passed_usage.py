@@ -11,7 +11,8 @@ from gatewayd import ids
 from gatewayd.accounts.records import Actor
 from gatewayd.batches.interfaces import BatchActors, BatchStore
 from gatewayd.batches.passed_choice import KINDS
-from gatewayd.batches.progress_file import FinishedLine, ProgressFile
+from gatewayd.batches.progress import BatchProgress
+from gatewayd.batches.progress_file import FinishedLine
 from gatewayd.batches.records import Batch
 from gatewayd.catalog.failover import foresee
 from gatewayd.catalog.records import Model
@@ -56,11 +57,11 @@ class PassedUsage:
         self.provider = ""
         """Name of the provider."""
 
-    async def begin(self, progress: ProgressFile) -> None:
+    async def begin(self, progress: BatchProgress) -> None:
         """Take the answers that there are before the first submission as counted: the gateway ran them."""
         await self._store.store_usage(self._batch.id, {}, progress.completed, progress.failed)
 
-    async def recount(self, progress: ProgressFile) -> None:
+    async def recount(self, progress: BatchProgress) -> None:
         """Count the stored answers that a killed daemon has not counted; raises OSError."""
         stored = await self._store.find(self._batch.id)
         if stored is None:

@@ -6,7 +6,7 @@ of the result. A half record at the end, of a killed daemon, is removed: its lin
 
 import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class ProgressFile:
 
     def append(self, *records: FinishedLine) -> None:
         """Store answers; when this returns, they survive a power failure."""
-        data = b"".join(b"%d %d %b\n" % (each.number, each.is_success, each.result) for each in records)
+        data = encode_records(records)
         with self._lock:
             if self._file == -1:
                 raise RuntimeError("cannot write to a progress file that is not open")
@@ -69,9 +69,22 @@ class ProgressFile:
                 self._count(record)
 
     def records(self) -> Iterator[FinishedLine]:
-        """Yield the records."""
+        """Yield the records; of a line that was stored twice the first one."""
+        seen = bytearray(len(self._done))
         for record, _ in self._records():
-            yield record
+            if not seen[record.number]:
+                seen[record.number] = 1
+                yield record
+
+    def clear(self) -> None:
+        """Begin a copy of records that are stored elsewhere."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+
+    def extend(self, piece: bytes) -> None:
+        """Add whole records to a copy."""
+        with self._path.open("ab") as file:
+            file.write(piece)
 
     def close(self) -> None:
         """Close the file."""
@@ -92,7 +105,7 @@ class ProgressFile:
             self.failed += not record.is_success
 
     def _records(self) -> Iterator[tuple[FinishedLine, int]]:
-        """Yield the whole records with the places of their ends; a line counts once."""
+        """Yield the whole records with the places of their ends."""
         if not self._path.exists():
             return
         end = 0
@@ -103,6 +116,11 @@ class ProgressFile:
                     return
                 end += len(raw)
                 yield FinishedLine(int(number), rest[:1] == b"1", rest[2:-1]), end
+
+
+def encode_records(records: Iterable[FinishedLine]) -> bytes:
+    """Return records as they are stored."""
+    return b"".join(b"%d %d %b\n" % (each.number, each.is_success, each.result) for each in records)
 
 
 def remove_others(folder: Path, kept: Collection[str]) -> int:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,8 @@ import orjson
 from gatewayd import ids
 from gatewayd.batches.interfaces import BatchActors, ErrorRenderer, RequestRunner
 from gatewayd.batches.lines import BatchLine, parse_line, read_lines, render_answer
-from gatewayd.batches.progress_file import FinishedLine, ProgressFile
+from gatewayd.batches.progress import BatchProgress
+from gatewayd.batches.progress_file import FinishedLine
 from gatewayd.batches.records import Batch, LineAnswer
 from gatewayd.completions.refusal_reasons import HOPELESS, reason_of
 from gatewayd.errors import ErrorKind, GatewayError
@@ -46,12 +47,13 @@ class LineServices:
 class BatchRun:
     """The lines of one batch that have no answer yet."""
 
-    def __init__(self, batch: Batch, source: Path, progress: ProgressFile, services: LineServices) -> None:
+    def __init__(self, batch: Batch, source: Path, progress: BatchProgress, services: LineServices) -> None:
         self.batch = batch
         self.progress = progress
         self.source = source
         self._services = services
         self._writes = asyncio.Lock()
+        self._waiting: list[FinishedLine] = []
         self._reads = asyncio.Lock()
         self._lines: Iterator[tuple[int, bytes]] = iter(())
         self._stopped = asyncio.Event()
@@ -73,9 +75,10 @@ class BatchRun:
     async def run(self) -> None:
         """Run every line without an answer; returns after the last one, or after `stop`.
 
-        Raises OSError if the answers cannot be stored.
+        Raises OSError if the answers cannot be stored, and conflict once another node has taken the batch
+        over.
         """
-        await asyncio.to_thread(self.progress.open, self.batch.total)
+        await self.progress.open(self.batch.total)
         self._lines = enumerate(read_lines(self.source), 1)
         try:
             async with asyncio.TaskGroup() as group:
@@ -93,8 +96,34 @@ class BatchRun:
             result = await self._finish(number, raw)
             if result is None:
                 return
-            async with self._writes:
-                await asyncio.to_thread(self.progress.append, result)
+            await self._keep(result)
+
+    async def _keep(self, result: FinishedLine) -> None:
+        """Store an answer, with those that came while others were stored."""
+        self._waiting.append(result)
+        async with self._writes:
+            records, self._waiting = self._waiting, []
+            if records:
+                await self._store(records)
+
+    async def _store(self, records: Sequence[FinishedLine]) -> None:
+        """Store answers; the database is waited for, as their requests were made."""
+        attempts = 0
+        while True:
+            try:
+                await self.progress.append(*records)
+            except GatewayError as error:
+                if error.kind is not ErrorKind.UNAVAILABLE:
+                    raise
+                attempts += 1
+                log.warning(
+                    "cannot store answers of a batch, this is repeated: %s",
+                    error.full_message,
+                    extra={"batch": self.batch.id},
+                )
+                await asyncio.sleep(min(2.0**attempts, MAX_PAUSE_SECONDS))
+            else:
+                return
 
     async def _next(self) -> tuple[int, bytes] | None:
         async with self._reads:

@@ -1,7 +1,8 @@
 """Worker of batches: checks their input, runs their lines, and writes their results.
 
-A batch belongs to the daemon that has its input file. After a restart it goes on with the lines that have no
-answer yet, or with the batch of the provider that it was passed to.
+A batch belongs to the daemon that has its input file, or to the node that does this duty. After a restart or
+a takeover it goes on with the lines that have no answer yet, or with the batch of the provider that it was
+passed to.
 """
 
 import asyncio
@@ -14,11 +15,12 @@ from typing import Final
 
 from gatewayd import ids
 from gatewayd.batches.files import BatchFiles
-from gatewayd.batches.interfaces import BatchStore
+from gatewayd.batches.interfaces import AnswerStore, BatchStore
 from gatewayd.batches.lines import check_input, parse_line, read_lines, render_unfinished
 from gatewayd.batches.passed import PassedBatches
 from gatewayd.batches.passed_choice import MixedProvidersError
 from gatewayd.batches.passed_run import PassedRun, fault_of
+from gatewayd.batches.progress import BatchProgress
 from gatewayd.batches.progress_file import ProgressFile, remove_others
 from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchStatus
 from gatewayd.batches.run import BatchRun, LineServices
@@ -49,7 +51,7 @@ WRITE_BYTES: Final = 1 << 20
 
 
 class BatchWorker:
-    """Runs the batches of this daemon. `folder` holds the answers of unfinished batches.
+    """Runs the batches of this daemon. `folder` holds the answers of unfinished batches, `answers` too.
 
     It looks for new and cancelled ones when it is woken, and every `poll` seconds.
     """
@@ -64,8 +66,10 @@ class BatchWorker:
         clock: ids.Clock = ids.now,
         passed: PassedBatches | None = None,
         poll: float = POLL_SECONDS,
+        answers: AnswerStore | None = None,
     ) -> None:
         self._poll = poll
+        self._answers = answers
         self._batches = batches
         self._files = files
         self._services = services
@@ -126,6 +130,8 @@ class BatchWorker:
         try:
             kept = {batch.id for batch in await self._batches.unfinished()}
             await asyncio.to_thread(remove_others, self._folder, kept)
+            if self._answers is not None:
+                await self._answers.remove_ended()
             if self._passed is not None:
                 await asyncio.to_thread(self._passed.remove_others, kept)
         except (GatewayError, OSError) as error:
@@ -193,7 +199,7 @@ class BatchWorker:
             if checked is None:
                 return
             batch = checked
-        progress = ProgressFile(self._folder / batch.id)
+        progress = self._progress_of(batch)
         if not await self._is_passed(batch, source, progress):
             run = BatchRun(batch, source, progress, self._services)
             self._enter(run)
@@ -201,15 +207,18 @@ class BatchWorker:
                 await self._run_lines(run)
                 await self._finish(run)
             finally:
-                await asyncio.to_thread(progress.close)
-        await asyncio.to_thread(progress.remove)
+                await progress.close()
+        await progress.remove()
+
+    def _progress_of(self, batch: Batch) -> BatchProgress:
+        return BatchProgress(batch.id, ProgressFile(self._folder / batch.id), self._answers)
 
     def _enter(self, run: BatchRun | PassedRun) -> None:
         self._runs[run.batch.id] = run
         if run.batch.status is BatchStatus.CANCELLING or run.batch.cancelled_at is not None:
             run.stop()
 
-    async def _is_passed(self, batch: Batch, source: Path, progress: ProgressFile) -> bool:
+    async def _is_passed(self, batch: Batch, source: Path, progress: BatchProgress) -> bool:
         """Bring a batch to its end at its provider; return False for one that the gateway runs."""
         if self._passed is None:
             return False
@@ -227,36 +236,36 @@ class BatchWorker:
                 faults = {"errors": ended.faults} if ended.faults else {}
                 await self._finish(run, ended.status, **faults)
         finally:
-            await asyncio.to_thread(progress.close)
-        await asyncio.to_thread(self._passed.remove, batch.id)
+            await progress.close()
+        await self._passed.remove(batch.id)
         return not ended.is_given_back
 
     async def _give_up(self, batch: Batch, source: Path) -> None:
         """End a batch that failed repeatedly with its answers, or without them if that fails, too."""
         log.error("giving up a batch that failed repeatedly", extra={"batch": batch.id})
         await self._abandon(batch, source)
-        progress = ProgressFile(self._folder / batch.id)
+        progress = self._progress_of(batch)
         faults = [_fault("internal", "the batch cannot be run to its end")]
         if self._crashes[batch.id] > MAX_CRASHES + 1 or batch.status is BatchStatus.VALIDATING:
             await self._end(batch, BatchStatus.FAILED, errors=faults)
         else:
             run = BatchRun(batch, source, progress, self._services)
             try:
-                await asyncio.to_thread(progress.open, batch.total)
+                await progress.open(batch.total)
                 await self._finish(run, BatchStatus.FAILED, errors=faults)
             finally:
-                await asyncio.to_thread(progress.close)
-        await asyncio.to_thread(progress.remove)
+                await progress.close()
+        await progress.remove()
 
     async def _abandon(self, batch: Batch, source: Path) -> None:
         """End a batch at its provider."""
         if self._passed is None:
             return
-        progress = ProgressFile(self._folder / batch.id)
+        progress = self._progress_of(batch)
         run = await self._passed.find(batch, source, progress)
         if run is not None:
             await run.abandon()
-        await asyncio.to_thread(self._passed.remove, batch.id)
+        await self._passed.remove(batch.id)
 
     async def _checked(self, batch: Batch, source: Path) -> Batch | None:
         """Return a batch whose input is valid; fail the batch and return None otherwise."""

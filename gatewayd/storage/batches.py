@@ -1,27 +1,37 @@
 """Stores of batches and of their files."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, fields
 from typing import Any, Final
 
+from gatewayd.batches.interfaces import Fence
+from gatewayd.batches.passed_state import PassedState, state_of
 from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchFile, BatchStatus
+from gatewayd.errors import GatewayError, not_found
 from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.fields import decode, encode_sanitised, fits_columns
 from gatewayd.storage.engine.statements import SqlStatement, storable_ids
 from gatewayd.storage.engine.transactions import write_transaction
-from gatewayd.storage.engine.upserts import insert_rows
+from gatewayd.storage.engine.upserts import insert_rows, insert_unless_present, upsert_rows
 from gatewayd.storage.limits.usage import TortoiseUsage
-from gatewayd.storage.tables.batches import BatchFileRow, BatchRow
+from gatewayd.storage.tables.batches import BatchAnswersRow, BatchFileRow, BatchRow, PassedBatchRow
 
 JSON_COLUMNS: Final = frozenset({"metadata", "errors"})
 FILE_COLUMNS: Final = ", ".join(each.name for each in fields(BatchFile))
 COLUMNS: Final = ", ".join(each.name for each in fields(Batch))
 PAGE_SIZE: Final = 1000
+READ_BYTES: Final = 8 << 20
+"""Answers that are read at once; one larger row is read alone."""
 
 
 class TortoiseBatches:
-    """Implements `batches.interfaces.BatchStore`."""
+    """Implements `batches.interfaces.BatchStore`; `fence` is that of the worker."""
+
+    def __init__(self, fence: Fence = nullcontext) -> None:
+        self._fence = fence
 
     async def add(self, batch: Batch) -> None:
         """Insert a batch."""
@@ -82,7 +92,7 @@ class TortoiseBatches:
 
     async def change(self, batch_id: str, states: Collection[BatchStatus], **columns: Any) -> bool:
         """Change columns of a batch in one of these states."""
-        async with write_transaction("change the batch"):
+        async with self._fence(), write_transaction("change the batch"):
             mine = BatchRow.filter(id=batch_id, status__in=_values(states))
             return await mine.update(**_stored(columns)) > 0
 
@@ -90,7 +100,7 @@ class TortoiseBatches:
         self, batch_id: str, usage: Mapping[UsageKey, UsageSums], completed: int, failed: int
     ) -> bool:
         """Add to the usage and set the counts of a batch, in one transaction."""
-        async with write_transaction("count the answers of the batch"):
+        async with self._fence(), write_transaction("count the answers of the batch"):
             if not await self.change(batch_id, UNFINISHED, completed=completed, failed=failed):
                 return False
             if usage:
@@ -106,6 +116,96 @@ class TortoiseBatches:
         """Delete the batches that ended before a time."""
         async with write_transaction("delete old batches"):
             return int(await BatchRow.filter(ended_at__lt=before).delete())
+
+
+class TortoisePassedStates:
+    """Implements `batches.interfaces.PassedStateStore`; `fence` is that of the worker."""
+
+    def __init__(self, fence: Fence = nullcontext) -> None:
+        self._fence = fence
+
+    async def find(self, batch_id: str) -> PassedState | None:
+        """Return the state of a batch."""
+        with translate_errors("read the state of a batch"):
+            row = await PassedBatchRow.get_or_none(batch_id=batch_id)
+        return None if row is None else state_of(decode(row.state, f"the state of the batch {batch_id}"))
+
+    async def save(self, batch_id: str, state: PassedState) -> None:
+        """Replace a state."""
+        async with self._fence(), write_transaction("store the state of a batch", _missing(batch_id)):
+            await upsert_rows(PassedBatchRow, [_state_columns(batch_id, state)], ["batch_id"])
+
+    async def add(self, batch_id: str, state: PassedState) -> None:
+        """Insert a state unless there is one."""
+        if not fits_columns(BatchRow, id=batch_id):
+            raise _missing(batch_id)
+        async with write_transaction("store the state of a batch", _missing(batch_id)):
+            await insert_unless_present(PassedBatchRow, _state_columns(batch_id, state), "batch_id")
+
+    async def remove(self, batch_id: str) -> None:
+        """Delete the state of a batch."""
+        async with self._fence(), write_transaction("delete the state of a batch"):
+            await PassedBatchRow.filter(batch_id=batch_id).delete()
+
+
+class TortoiseBatchAnswers:
+    """Implements `batches.interfaces.AnswerStore`; `fence` is that of the worker."""
+
+    def __init__(self, fence: Fence = nullcontext) -> None:
+        self._fence = fence
+
+    async def add(self, batch_id: str, records: bytes) -> None:
+        """Store answers."""
+        async with self._fence(), write_transaction("store answers of a batch", _missing(batch_id)):
+            await insert_rows(BatchAnswersRow, [_answer_columns(batch_id, records)])
+
+    async def read(self, batch_id: str) -> AsyncIterator[bytes]:
+        """Yield the answers of a batch, at most READ_BYTES or one row at once."""
+        last = 0
+        while True:
+            with translate_errors("read the answers of a batch"):
+                known = BatchAnswersRow.filter(batch_id=batch_id, id__gt=last).order_by("id").limit(PAGE_SIZE)
+                sizes = await known.values_list("id", "size")
+            if not sizes:
+                return
+            for first, last in _spans(sizes):
+                with translate_errors("read the answers of a batch"):
+                    rows = await BatchAnswersRow.filter(
+                        batch_id=batch_id, id__gte=first, id__lte=last
+                    ).order_by("id")
+                yield b"".join([bytes(row.records) for row in rows])
+
+    async def take_over(self, batch_id: str, pieces: Iterator[bytes]) -> bool:
+        """Store answers from a file."""
+        if not fits_columns(BatchRow, id=batch_id):
+            return False
+        async with write_transaction("take over the answers of a batch"):
+            statement = SqlStatement(BatchRow._meta.db)
+            # The lock: of two nodes that start with a file one stores its answers.
+            found = await statement.run(
+                f"UPDATE batches SET total = total WHERE id = {statement.bind(batch_id)}"  # noqa: S608
+                f" AND status IN ({statement.bind_all(_values(UNFINISHED))}) RETURNING id"
+            )
+            if not found or await BatchAnswersRow.filter(batch_id=batch_id).exists():
+                return False
+            while piece := await asyncio.to_thread(next, pieces, b""):
+                await insert_rows(BatchAnswersRow, [_answer_columns(batch_id, piece)])
+        return True
+
+    async def remove(self, batch_id: str) -> None:
+        """Delete the answers of a batch."""
+        async with self._fence(), write_transaction("delete the answers of a batch"):
+            await BatchAnswersRow.filter(batch_id=batch_id).delete()
+
+    async def remove_ended(self) -> None:
+        """Delete the answers of batches that have ended."""
+        async with self._fence(), write_transaction("delete the answers of former batches"):
+            statement = SqlStatement(BatchAnswersRow._meta.db)
+            states = statement.bind_all(_values(UNFINISHED))
+            await statement.run(
+                "DELETE FROM batch_answers WHERE batch_id IN"  # noqa: S608 - no values
+                f" (SELECT id FROM batches WHERE status NOT IN ({states})) RETURNING id"
+            )
 
 
 class TortoiseBatchFiles:
@@ -182,6 +282,29 @@ class TortoiseBatchFiles:
             if len(rows) < PAGE_SIZE:
                 return
             last = rows[-1].id
+
+
+def _missing(batch_id: str) -> GatewayError:
+    return not_found("batch", batch_id)
+
+
+def _answer_columns(batch_id: str, records: bytes) -> dict[str, Any]:
+    return {"batch_id": batch_id, "size": len(records), "records": records}
+
+
+def _spans(sizes: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last ids of rows that are read at once, from ids and sizes."""
+    first, last, total = 0, 0, 0
+    for row_id, size in sizes:
+        if first and total + size > READ_BYTES:
+            yield first, last
+            first, total = 0, 0
+        first, last, total = first or row_id, row_id, total + size
+    yield first, last
+
+
+def _state_columns(batch_id: str, state: PassedState) -> dict[str, Any]:
+    return {"batch_id": batch_id, "state": encode_sanitised(asdict(state), "state")}
 
 
 def _values(states: Collection[BatchStatus]) -> list[str]:

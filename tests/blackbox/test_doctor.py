@@ -126,12 +126,13 @@ def test_the_audit_log_is_among_the_checks(site: Site) -> None:
 
 
 def older(state: Path) -> None:
-    """Make a database that lacks the last migration, which adds a table."""
+    """Make a database that lacks the last migration, which adds tables."""
     migrated_copy(state)
     with closing(sqlite3.connect(state / "gatewayd.db")) as database, database:
         [(name,)] = database.execute("SELECT max(name) FROM tortoise_migrations").fetchall()
-        assert name == "0025_scim_tokens", "undo the last migration here"
-        database.execute("DROP TABLE scim_tokens")
+        assert name == "0026_batch_progress", "undo the last migration here"
+        database.execute("DROP TABLE passed_batches")
+        database.execute("DROP TABLE batch_answers")
         database.execute("DELETE FROM tortoise_migrations WHERE name = ?", (name,))
     (state / "gatewayd.db").chmod(0o600)
 

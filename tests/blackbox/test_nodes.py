@@ -1,6 +1,7 @@
 """Two or three real nodes on one PostgreSQL: killed and paused ones lose nothing and do nothing twice."""
 
 import contextlib
+import json
 import signal
 import time
 import uuid
@@ -17,7 +18,7 @@ from tests.fakes.daemons.nodes import LEASE_SECONDS, running_nodes, slow_service
 from tests.fakes.daemons.paused_processes import stopped
 from tests.fakes.daemons.redis_server import redis_server
 from tests.fakes.http.event_listener import Listener
-from tests.fakes.http.multipart_forms import FORM, file_part, form
+from tests.fakes.http.multipart_forms import FORM, field, file_part, form
 from tests.fakes.http.raw_http import send
 from tests.fakes.providers.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
 from tests.fakes.storage.postgres import Postgres
@@ -30,6 +31,9 @@ DIED = "the gateway was restarted while this was answered"
 RETURNED = "this node owned nothing for a while"
 GAP_SECONDS = 3.0
 """How long after its return Redis tells of gaps: the pause after a failure, and some more."""
+
+STORED = "SELECT 'stored ' || COUNT(*) FROM batch_answers"
+"""Rows of answers of unfinished batches. The lines of the test are answered one at a time."""
 
 TEXT = " ".join(f"word{number}" for number in range(2000))
 
@@ -255,6 +259,64 @@ def test_a_file_of_a_silent_node_is_processed_by_another_and_once(
         _, passages, numbers, last = line.split()
         assert int(passages) == int(numbers) == int(last) > 5
         other.assert_well()
+
+
+def test_a_batch_of_a_paused_node_goes_on_elsewhere(tmp_path: Path, postgres: Postgres) -> None:
+    """The line that it was running runs again; those with an answer do not, and each has one result."""
+    address = postgres.migrated_database()
+    with running_nodes(tmp_path, address, BATCH_PARALLEL_REQUESTS="2") as (first, second):
+        provider = first.provider
+        provider.script(Reply(before=SILENCE, steps=[b"{}"]))
+        batch = begin_batch(first, 3)
+        provider.wait_silent(30)
+        wait_until(lambda: "stored 2" in query(postgres, address, STORED), "two answers", 30)
+        owner = query(
+            postgres,
+            address,
+            "SELECT 'is ' || nodes.name FROM nodes JOIN leases ON node_id = nodes.id"
+            " WHERE leases.name = 'batches'",
+        )
+        silent, other = (first, second) if "is node-0" in owner else (second, first)
+
+        def shown() -> Any:
+            return other.ok("GET", f"/v1/batches/{batch}")
+
+        with stopped(silent.daemon.process.pid):
+            wait_until(lambda: shown()["status"] == "completed", "the end of the batch", 30)
+            done = shown()
+            provider.release()
+        wait_until(lambda: RETURNED in "".join(silent.daemon.log), "its return", 30)
+        assert done["request_counts"] == {"total": 3, "completed": 3, "failed": 0}
+        asked = [each.json["messages"][0]["content"] for each in provider.fake.requests if each.body]
+        assert (len(asked), set(asked)) == (4, {"line 0", "line 1", "line 2"})
+        path = f"/v1/files/{done['output_file_id']}/content"
+        reply = send(other.daemon.base_url, "GET", path, b"", {"Authorization": f"Bearer {other.ann.token}"})
+        lines = [json.loads(line) for line in reply.body.splitlines()]
+        assert sorted(line["custom_id"] for line in lines) == ["c0", "c1", "c2"]
+        assert silent.ok("GET", f"/v1/batches/{batch}") == shown() == done
+        assert "stored 0" in query(postgres, address, STORED)
+        other.assert_well()
+
+
+def begin_batch(house: House, count: int) -> str:
+    """Submit a batch of chat requests, and return its id."""
+    url = "/v1/chat/completions"
+    lines = [
+        {
+            "custom_id": f"c{number}",
+            "method": "POST",
+            "url": url,
+            "body": {"model": "o.m", "messages": [{"role": "user", "content": f"line {number}"}]},
+        }
+        for number in range(count)
+    ]
+    content = "\n".join(map(json.dumps, lines)).encode()
+    headers = {"Authorization": f"Bearer {house.ann.token}", "Content-Type": FORM}
+    body = form(field("purpose", "batch"), file_part(content, "a.jsonl"))
+    file = send(house.daemon.base_url, "POST", "/v1/files", body, headers).json
+    wanted = {"input_file_id": file["id"], "endpoint": url, "completion_window": "24h"}
+    batch_id: str = house.ok("POST", "/v1/batches", wanted)["id"]
+    return batch_id
 
 
 def wait_completed(house: House, file_id: str) -> None:

@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys 0025_scim_tokens
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys 0025_scim_tokens 0026_batch_progress
 CREATE FUNCTION audit_base_grow() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -167,6 +167,20 @@ CREATE TABLE audit_log (
     hash character varying(64) NOT NULL COLLATE pg_catalog."C"
 );
 COMMENT ON TABLE audit_log IS 'One row of the audit log. Triggers refuse every change, and deletion of rows after the base.';
+CREATE TABLE batch_answers (
+    id bigint NOT NULL,
+    size bigint NOT NULL,
+    records bytea NOT NULL,
+    batch_id character varying(64) NOT NULL COLLATE pg_catalog."C"
+);
+COMMENT ON TABLE batch_answers IS 'Answers to finished lines of an unfinished batch, in the order in which they were stored.';
+CREATE SEQUENCE batch_answers_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE batch_answers_id_seq OWNED BY batch_answers.id;
 CREATE TABLE batch_files (
     id character varying(64) NOT NULL COLLATE pg_catalog."C",
     name character varying(255) NOT NULL COLLATE pg_catalog."C",
@@ -565,6 +579,19 @@ CREATE SEQUENCE passages_id_seq
     NO MAXVALUE
     CACHE 1;
 ALTER SEQUENCE passages_id_seq OWNED BY passages.id;
+CREATE TABLE passed_batches (
+    id bigint NOT NULL,
+    state jsonb NOT NULL,
+    batch_id character varying(64) NOT NULL COLLATE pg_catalog."C"
+);
+COMMENT ON TABLE passed_batches IS 'The state of a batch that a provider runs. It is stored before the provider is asked to begin.';
+CREATE SEQUENCE passed_batches_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+ALTER SEQUENCE passed_batches_id_seq OWNED BY passed_batches.id;
 CREATE TABLE plugins (
     number bigint NOT NULL,
     family character varying(16) NOT NULL COLLATE pg_catalog."C",
@@ -874,6 +901,7 @@ CREATE SEQUENCE vector_batches_id_seq
 ALTER SEQUENCE vector_batches_id_seq OWNED BY vector_batches.id;
 ALTER TABLE ONLY access_grants ALTER COLUMN id SET DEFAULT nextval('access_grants_id_seq'::regclass);
 ALTER TABLE ONLY answer_runs ALTER COLUMN id SET DEFAULT nextval('answer_runs_id_seq'::regclass);
+ALTER TABLE ONLY batch_answers ALTER COLUMN id SET DEFAULT nextval('batch_answers_id_seq'::regclass);
 ALTER TABLE ONLY chat_message_items ALTER COLUMN id SET DEFAULT nextval('chat_message_items_id_seq'::regclass);
 ALTER TABLE ONLY chat_messages ALTER COLUMN number SET DEFAULT nextval('chat_messages_number_seq'::regclass);
 ALTER TABLE ONLY chat_tags ALTER COLUMN id SET DEFAULT nextval('chat_tags_id_seq'::regclass);
@@ -885,6 +913,7 @@ ALTER TABLE ONLY group_members ALTER COLUMN id SET DEFAULT nextval('group_member
 ALTER TABLE ONLY ingest_jobs ALTER COLUMN id SET DEFAULT nextval('ingest_jobs_id_seq'::regclass);
 ALTER TABLE ONLY limit_reservations ALTER COLUMN id SET DEFAULT nextval('limit_reservations_id_seq'::regclass);
 ALTER TABLE ONLY passages ALTER COLUMN id SET DEFAULT nextval('passages_id_seq'::regclass);
+ALTER TABLE ONLY passed_batches ALTER COLUMN id SET DEFAULT nextval('passed_batches_id_seq'::regclass);
 ALTER TABLE ONLY plugins ALTER COLUMN number SET DEFAULT nextval('plugins_number_seq'::regclass);
 ALTER TABLE ONLY scim_tokens ALTER COLUMN id SET DEFAULT nextval('scim_tokens_id_seq'::regclass);
 ALTER TABLE ONLY stream_frames ALTER COLUMN id SET DEFAULT nextval('stream_frames_id_seq'::regclass);
@@ -907,6 +936,8 @@ ALTER TABLE ONLY audit_base
     ADD CONSTRAINT audit_base_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (sequence);
+ALTER TABLE ONLY batch_answers
+    ADD CONSTRAINT batch_answers_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY batch_files
     ADD CONSTRAINT batch_files_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY batches
@@ -975,6 +1006,8 @@ ALTER TABLE ONLY one_time_links
     ADD CONSTRAINT one_time_links_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY passages
     ADD CONSTRAINT passages_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY passed_batches
+    ADD CONSTRAINT passed_batches_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY plugins
     ADD CONSTRAINT plugins_pkey PRIMARY KEY (number);
 ALTER TABLE ONLY response_ids
@@ -1023,6 +1056,8 @@ ALTER TABLE ONLY group_members
     ADD CONSTRAINT uid_group_membe_group_i_c11628 UNIQUE (group_id, user_id, source);
 ALTER TABLE ONLY limits
     ADD CONSTRAINT uid_limits_subject_38e39f UNIQUE (subject, subject_id, model);
+ALTER TABLE ONLY passed_batches
+    ADD CONSTRAINT uid_passed_batc_batch_i_f03c1e UNIQUE (batch_id);
 ALTER TABLE ONLY plugins
     ADD CONSTRAINT uid_plugins_family_ded120 UNIQUE (family, id);
 ALTER TABLE ONLY stream_frames
@@ -1068,6 +1103,7 @@ ALTER TABLE ONLY vector_batches
 CREATE INDEX idx_answer_runs_node_id_c8bb90 ON answer_runs USING btree (node_id);
 CREATE INDEX idx_answer_runs_task_id_699a87 ON answer_runs USING btree (task_id);
 CREATE INDEX idx_audit_log_at_63718d ON audit_log USING btree (at);
+CREATE INDEX idx_batch_answe_batch_i_223ee6 ON batch_answers USING btree (batch_id, id);
 CREATE INDEX idx_batch_files_expires_7538a3 ON batch_files USING btree (expires_at);
 CREATE INDEX idx_batch_files_user_id_bfd411 ON batch_files USING btree (user_id, created_at, id);
 CREATE INDEX idx_batches_status_5f62b5 ON batches USING btree (status);
@@ -1179,6 +1215,8 @@ CREATE TRIGGER cluster_user_truncate AFTER TRUNCATE ON users FOR EACH STATEMENT 
 CREATE TRIGGER cluster_user_update AFTER UPDATE OF email, username, name, role, active, profile_image_url, token_version, profile, settings, info, oauth, scim, user_name, display_name, formatted_name, given_name, family_name, emails, roles ON users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION cluster_note_row('user', 'id');
 ALTER TABLE ONLY api_keys
     ADD CONSTRAINT api_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
+ALTER TABLE ONLY batch_answers
+    ADD CONSTRAINT batch_answers_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES batches(id) ON DELETE CASCADE;
 ALTER TABLE ONLY batch_files
     ADD CONSTRAINT batch_files_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY batches
@@ -1215,6 +1253,8 @@ ALTER TABLE ONLY limit_reservations
     ADD CONSTRAINT limit_reservations_counter_id_fkey FOREIGN KEY (counter_id) REFERENCES limit_counters(id) ON DELETE CASCADE;
 ALTER TABLE ONLY passages
     ADD CONSTRAINT passages_file_id_fkey FOREIGN KEY (file_id) REFERENCES files(id) ON DELETE CASCADE;
+ALTER TABLE ONLY passed_batches
+    ADD CONSTRAINT passed_batches_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES batches(id) ON DELETE CASCADE;
 ALTER TABLE ONLY sessions
     ADD CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE;
 ALTER TABLE ONLY shared_chats

@@ -1,4 +1,4 @@
--- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys 0025_scim_tokens
+-- Migrations: 0001_initial 0002_provisioning 0003_documents 0004_words 0005_chats 0006_roles 0007_response_ids 0008_segmented_words 0009_blank_pages 0010_sessions 0011_identities 0012_folders 0013_responses 0014_access_tokens 0015_streams 0016_batches 0018_budgets 0019_audit 0020_usage 0021_cluster_changes 0022_nodes 0023_privacy 0024_blob_keys 0025_scim_tokens 0026_batch_progress
 CREATE TABLE "access_grants" (
     "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
     "resource_type" VARCHAR(32) NOT NULL,
@@ -550,6 +550,18 @@ CREATE TABLE "scim_tokens" (
     "created_at" BIGINT NOT NULL,
     "retired_at" BIGINT
 );
+CREATE TABLE "passed_batches" (
+    "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    "state" TEXT NOT NULL,
+    "batch_id" VARCHAR(64) NOT NULL REFERENCES "batches" ("id") ON DELETE CASCADE,
+    CONSTRAINT "uid_passed_batc_batch_i_f03c1e" UNIQUE ("batch_id")
+);
+CREATE TABLE "batch_answers" (
+    "id" INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+    "size" BIGINT NOT NULL,
+    "records" BLOB NOT NULL,
+    "batch_id" VARCHAR(64) NOT NULL REFERENCES "batches" ("id") ON DELETE CASCADE
+);
 CREATE INDEX "idx_revoked_tok_expires_b3eec6" ON "revoked_tokens" ("expires_at");
 CREATE INDEX "idx_users_created_43d91f" ON "users" ("created_at");
 CREATE INDEX "idx_user_emails_value_k_e59877" ON "user_emails" ("value_key");
@@ -614,3 +626,4 @@ CREATE INDEX "idx_answer_runs_node_id_c8bb90" ON "answer_runs" ("node_id");
 CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
 CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");
 CREATE INDEX "idx_scim_tokens_digest_fc97ac" ON "scim_tokens" ("digest");
+CREATE INDEX "idx_batch_answe_batch_i_223ee6" ON "batch_answers" ("batch_id", "id");

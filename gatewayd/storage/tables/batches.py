@@ -54,3 +54,28 @@ class BatchRow(RowModel):
         table = "batches"
         # The newest batches of a user.
         indexes = (("user_id", "created_at", "id"),)
+
+
+class PassedBatchRow(RowModel):
+    """The state of a batch that a provider runs. It is stored before the provider is asked to begin."""
+
+    id = fields.BigIntField(primary_key=True, generated=True)
+    batch: Any = fields.ForeignKeyField("gatewayd.BatchRow", related_name="passed")
+    state = JsonColumn()
+
+    class Meta:
+        table = "passed_batches"
+        unique_together = (("batch_id",),)
+
+
+class BatchAnswersRow(RowModel):
+    """Answers to finished lines of an unfinished batch, in the order in which they were stored."""
+
+    id = fields.BigIntField(primary_key=True, generated=True)
+    batch: Any = fields.ForeignKeyField("gatewayd.BatchRow", related_name="answers")
+    size = IntegerColumn()
+    records = fields.BinaryField()
+
+    class Meta:
+        table = "batch_answers"
+        indexes = (("batch_id", "id"),)

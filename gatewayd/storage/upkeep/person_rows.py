@@ -36,6 +36,16 @@ DELETED: Final = (
     ),
     PersonTable("resumable streams", "streams"),
     PersonTable("replies of repeated requests", "idempotent_requests", "digest"),
+    PersonTable(
+        "states of batches at providers",
+        "passed_batches",
+        condition="batch_id IN (SELECT id FROM batches WHERE user_id = {user})",
+    ),
+    PersonTable(
+        "answers of unfinished batches",
+        "batch_answers",
+        condition="batch_id IN (SELECT id FROM batches WHERE user_id = {user})",
+    ),
     PersonTable("batches", "batches"),
     # Links to create an account have no user, and links to sign in no address.
     PersonTable(

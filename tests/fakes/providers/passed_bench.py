@@ -3,25 +3,28 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gatewayd.accounts.records import Actor
 from gatewayd.batches.files import BatchFiles, FileWishes
+from gatewayd.batches.interfaces import Fence
 from gatewayd.batches.passed import PassedBatches
 from gatewayd.batches.passed_choice import PassedChoice
 from gatewayd.batches.passed_run import PassedServices, Pauses
+from gatewayd.batches.passed_state import PassedState
 from gatewayd.batches.records import UNFINISHED, Batch, BatchDialect, BatchFile, BatchStatus
 from gatewayd.batches.run import LineServices
 from gatewayd.batches.worker import BatchWorker
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.completions.records import Body
-from gatewayd.errors import GatewayError
+from gatewayd.errors import ErrorKind, GatewayError, not_found
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.metering.usage_records import UsageKey, UsageSums
+from gatewayd.nodes.duties import LEASE_TAKEN
 from gatewayd.pipeline.interfaces import ChatFilters
 from gatewayd.pipeline.pipeline import NoFilters
 from gatewayd.pipeline.reasoning_keeper import ReasoningKeeper
@@ -43,6 +46,7 @@ class MemoryBatches:
         self.usage: dict[UsageKey, UsageSums] = {}
         self.fails: list[BaseException] = []
         self.counted: list[tuple[int, int]] = []
+        self.fence: Fence = nullcontext
 
     async def add(self, batch: Batch) -> None:
         self.rows[batch.id] = batch
@@ -57,11 +61,12 @@ class MemoryBatches:
         return len(await self.unfinished())
 
     async def change(self, batch_id: str, states: Collection[BatchStatus], **columns: Any) -> bool:
-        found = self.rows.get(batch_id)
-        if found is None or found.status not in states:
-            return False
-        self.rows[batch_id] = replace(found, **columns)
-        return True
+        async with self.fence():
+            found = self.rows.get(batch_id)
+            if found is None or found.status not in states:
+                return False
+            self.rows[batch_id] = replace(found, **columns)
+            return True
 
     async def store_usage(
         self, batch_id: str, usage: Mapping[UsageKey, UsageSums], completed: int, failed: int
@@ -74,6 +79,33 @@ class MemoryBatches:
         for key, sums in usage.items():
             self.usage.setdefault(key, UsageSums()).add(sums)
         return True
+
+
+class MemoryPassedStates:
+    """A `PassedStateStore`; a state is copied, as a database does."""
+
+    def __init__(self, batches: MemoryBatches) -> None:
+        self.rows: dict[str, PassedState] = {}
+        self._batches = batches
+
+    async def find(self, batch_id: str) -> PassedState | None:
+        found = self.rows.get(batch_id)
+        return None if found is None else replace(found)
+
+    async def save(self, batch_id: str, state: PassedState) -> None:
+        async with self._batches.fence():
+            if batch_id not in self._batches.rows:
+                raise not_found("batch", batch_id)
+            self.rows[batch_id] = replace(state)
+
+    async def add(self, batch_id: str, state: PassedState) -> None:
+        if batch_id not in self._batches.rows:
+            raise not_found("batch", batch_id)
+        self.rows.setdefault(batch_id, replace(state))
+
+    async def remove(self, batch_id: str) -> None:
+        async with self._batches.fence():
+            self.rows.pop(batch_id, None)
 
 
 class MemoryFiles:
@@ -130,18 +162,35 @@ class PassedBench:
     own: list[Body] = field(default_factory=list)
     acts: list[Callable[[], None]] = field(default_factory=list)
 
+    is_taken: bool = False
+    """Whether another node has taken the batches over."""
+
     def __post_init__(self) -> None:
+        self.store.fence = self.fence
+        self.states = MemoryPassedStates(self.store)
         self.restart()
+
+    @asynccontextmanager
+    async def fence(self) -> AsyncIterator[None]:
+        if self.is_taken:
+            raise GatewayError(ErrorKind.CONFLICT, "cannot write: taken over", code=LEASE_TAKEN)
+        yield
 
     def restart(self) -> None:
         """Make the worker anew, as a daemon does that was killed."""
         self.blobs = LocalBlobs(self.folder / "files")
-        self.files = BatchFiles(self.rows, self.blobs, lambda: self.now)  # type: ignore[arg-type]
+        self.files = BatchFiles(
+            self.rows,  # type: ignore[arg-type]
+            self.blobs,
+            lambda: self.now,
+            fence=self.fence,
+        )
         lines = LineServices(self, self, self, self.render_error, asyncio.Semaphore(2), 2, lambda: self.now)
         choice = PassedChoice(self.catalog, self.filters, ReasoningKeeper(ReasoningMemory()))
         self.services = PassedServices(
             choice,
             self.store,  # type: ignore[arg-type]
+            self.states,
             self,
             lambda: Short(self.act),
             lambda: self.now,

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from gatewayd.batches import passed_answers, passed_choice, passed_upload
 from gatewayd.batches import worker as worker_module
-from gatewayd.batches.passed_state import PassedState, PassedStateFile
+from gatewayd.batches.passed_state import PassedState
 from gatewayd.batches.records import BatchDialect, BatchStatus
 from gatewayd.errors import ErrorKind, GatewayError
 from tests.fakes.providers.models import make_actor
@@ -60,6 +60,7 @@ def outcomes(bench: PassedBench, batch: Any) -> dict[str, str]:
 
 
 def is_clean(bench: PassedBench) -> bool:
+    assert bench.states.rows == {}
     folders = [bench.folder / name for name in ("passed", "progress")]
     return not any(list(each.iterdir()) for each in folders if each.exists())
 
@@ -238,14 +239,134 @@ async def test_a_batch_that_fails_again_and_again_is_cancelled(
 
 
 async def test_states_of_batches_that_are_gone_are_deleted(chats: PassedBench) -> None:
+    (chats.folder / "passed").mkdir()
     for name in ("batch_b", "batch_c"):
-        PassedStateFile(chats.folder / "passed", name).save(PassedState("up"))
+        (chats.folder / "passed" / f"{name}.json").write_text("{")
+        (chats.folder / "passed" / f"{name}.jsonl").write_text("")
     await chats.add(bodies(1))
     await chats.worker.sweep()
-    assert [each.name for each in (chats.folder / "passed").iterdir()] == ["batch_b.json"]
-    (chats.folder / "passed" / "batch_b.json").write_text("{")
-    with pytest.raises(OSError, match="not JSON"):
-        PassedStateFile(chats.folder / "passed", "batch_b").load()
+    assert {each.name for each in (chats.folder / "passed").iterdir()} == {"batch_b.json", "batch_b.jsonl"}
+
+
+# The files of former versions --------------------------------------------------------------------------
+
+
+def write_state(bench: PassedBench, name: str, text: str) -> Path:
+    path = bench.folder / "passed" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+async def test_states_in_files_are_taken_over_once(
+    chats: PassedBench, caplog: pytest.LogCaptureFixture
+) -> None:
+    await chats.add(bodies(3))
+    path = write_state(chats, "batch_b", '{"provider": "up", "sent": 3, "tried_at": 7, "rejected": ["x"]}')
+    gone = write_state(chats, "batch_gone", '{"provider": "up"}')
+    bad = write_state(chats, "batch_bad", "[1")
+    await chats.passed.take_over()
+    assert [path.exists(), gone.exists(), bad.exists()] == [False, False, True]
+    assert chats.states.rows == {"batch_b": PassedState("up", sent=3, tried_at=7, rejected=("x",))}
+    assert "cannot take over the state of a batch: cannot read batch_bad.json" in caplog.text
+    # A file that comes back, as after a kill before it was deleted, changes nothing.
+    write_state(chats, "batch_b", '{"provider": "other"}')
+    await chats.passed.take_over()
+    assert chats.states.rows["batch_b"].provider == "up"
+
+
+async def test_a_batch_with_a_bad_file_is_not_submitted_again(
+    chats: PassedBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(worker_module, "MAX_CRASHES", 10**6)
+    await chats.add(bodies(1))
+    path = write_state(chats, "batch_b", '["provider"]')
+    await chats.worker.start_waiting()
+    await until(lambda: not chats.tasks.list())
+    assert (chats.provider.count("POST batches"), path.exists()) == (0, True)
+    path.write_text('{"provider": "up"}')
+    assert (await chats.finish()).completed == 1
+    assert not path.exists()
+
+
+# Another node ------------------------------------------------------------------------------------------
+
+
+async def test_a_submission_is_noted_before_it_is_made(bench: PassedBench) -> None:
+    """What a node finds that takes over in between: the intention with its time, and the batch once."""
+    bench.provider.forgets = {"POST batches"}
+    bench.provider.questions = 10**9
+    await bench.add(bodies(3))
+    await bench.worker.start_waiting()
+    await until(lambda: bench.provider.count("POST batches"))
+    state = bench.states.rows["batch_b"]
+    assert (state.sent, state.tried_at, state.last_tried_at) == (3, NOW, NOW)
+    await bench.kill()
+    # The requests were a file of the other node.
+    for path in (bench.folder / "passed").glob("*"):
+        path.unlink()
+    bench.provider.questions = 2
+    batch = await bench.finish()
+    assert (batch.status, batch.completed, bench.counted().requests) == (BatchStatus.COMPLETED, 3, 3)
+    assert bench.provider.count("POST batches") == 1
+
+
+async def test_a_node_that_was_taken_over_submits_and_writes_nothing(
+    bench: PassedBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "PAUSE_SECONDS", 0.001)
+    await bench.add(bodies(3))
+
+    async def run_until_taken() -> None:
+        """Run the worker, which another node takes over meanwhile, and once more."""
+        for _ in range(2):
+            await bench.worker.start_waiting()
+            await until(lambda: not bench.tasks.list())
+        assert bench.is_taken
+
+    async def submit(batch: Any) -> Any:
+        # The requests are written next, and the intention is stored.
+        bench.is_taken = bench.store.rows["batch_b"].total > 0 and bool(bench.store.counted)
+        return make_actor(batch.user_id)
+
+    monkeypatch.setattr(bench, "of", submit)
+    await run_until_taken()
+    assert (bench.states.rows, bench.provider.count("POST batches")) == ({}, 0)
+    monkeypatch.undo()
+    monkeypatch.setattr(worker_module, "PAUSE_SECONDS", 0.001)
+    bench.is_taken = False
+    bench.provider.questions = 10**9
+    await bench.kill()
+    await bench.worker.start_waiting()
+    await until(lambda: bench.states.rows["batch_b"].batch_id if bench.states.rows else "")
+    rows, states = dict(bench.store.rows), dict(bench.states.rows)
+    bench.is_taken = True
+    bench.provider.questions = 0
+    await until(lambda: not bench.tasks.list())
+    await run_until_taken()
+    assert (bench.store.rows, bench.states.rows, len(bench.rows.rows)) == (rows, states, 1)
+    assert bench.counted().requests == 0
+    bench.is_taken = False
+    await bench.kill()
+    batch = await bench.finish()
+    assert (batch.status, batch.completed, bench.counted().requests) == (BatchStatus.COMPLETED, 3, 3)
+    assert bench.provider.count("POST batches") == 1
+
+
+async def test_a_takeover_waits_from_the_last_try(chats: PassedBench) -> None:
+    """The first try was long ago, the last one is so young that the provider may not list it yet."""
+    await chats.add(bodies(3))
+    chats.states.rows["batch_b"] = PassedState("up", sent=3, tried_at=NOW - 500, last_tried_at=NOW)
+    seen: list[int] = []
+
+    def look() -> None:
+        seen.append(chats.provider.count("POST batches"))
+        chats.now += 16
+
+    chats.acts = [look, look]
+    assert (await chats.finish()).completed == 3
+    assert seen == [0, 0]
 
 
 # What may go wrong at the provider ---------------------------------------------------------------------
@@ -465,7 +586,7 @@ async def test_a_lost_submission_to_a_provider_that_stays_away(chats: PassedBenc
     def late() -> None:
         chats.now = NOW + 25 * 3600
 
-    PassedStateFile(chats.folder / "passed", "batch_b").save(PassedState("up", sent=2, tried_at=NOW))
+    chats.states.rows["batch_b"] = PassedState("up", sent=2, tried_at=NOW)
     chats.provider.failures["GET batches"] = [503] * 9
     chats.acts = [lambda: None, late]
     await chats.add(bodies(2))
@@ -487,18 +608,14 @@ async def test_a_kill_behind_the_submission(bench: PassedBench, *, is_known: boo
     await bench.add(bodies(3))
     bench.provider.questions = 10**9
     await bench.worker.start_waiting()
-    file = PassedStateFile(bench.folder / "passed", "batch_b")
 
-    def state() -> PassedState | None:
-        return file.load()
+    def state() -> PassedState:
+        return bench.states.rows.get("batch_b") or PassedState("")
 
-    await until(lambda: (state() or PassedState("")).batch_id)
+    await until(lambda: state().batch_id)
     await bench.kill()
     if not is_known:
-        known = state()
-        assert known is not None
-        known.batch_id = ""
-        file.save(known)
+        bench.states.rows["batch_b"] = replace(state(), batch_id="")
         # One of somebody else has the same size and time.
         bench.provider.lines["up9"] = [{**bench.provider.lines["up0"][0], "custom_id": "x"}] * 3
         bench.provider.batches["up9"] = {**bench.provider.batches["up0"], "id": "up9", "metadata": {}}
@@ -518,7 +635,7 @@ async def test_a_lost_answer_to_the_submission(bench: PassedBench) -> None:
 
 
 async def test_a_submission_that_never_arrived_is_repeated_later(bench: PassedBench) -> None:
-    PassedStateFile(bench.folder / "passed", "batch_b").save(PassedState("up", sent=3, tried_at=NOW))
+    bench.states.rows["batch_b"] = PassedState("up", sent=3, tried_at=NOW)
     seen: list[int] = []
 
     def look() -> None:

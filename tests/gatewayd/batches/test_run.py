@@ -11,11 +11,14 @@ import pytest
 
 from gatewayd.accounts.records import Actor
 from gatewayd.batches import run as run_module
+from gatewayd.batches.interfaces import AnswerStore
+from gatewayd.batches.progress import BatchProgress, take_over_files
 from gatewayd.batches.progress_file import ProgressFile
 from gatewayd.batches.records import Batch, BatchDialect, BatchStatus
 from gatewayd.batches.run import BatchRun, LineServices
 from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError
+from tests.fakes.providers.memory_answers import MemoryAnswers
 from tests.fakes.providers.models import make_actor
 
 BATCH = Batch(
@@ -75,6 +78,11 @@ class Trial:
     now: int = 5
     parallel: int = 2
 
+    answers: AnswerStore | None = None
+
+    def progress(self) -> BatchProgress:
+        return BatchProgress(BATCH.id, ProgressFile(self.folder / "progress"), self.answers)
+
     def make(self, batch: Batch = BATCH) -> BatchRun:
         source = self.folder / "input"
         lines = [
@@ -86,7 +94,7 @@ class Trial:
         services = LineServices(
             self.runner, Actors(), self.limiter, failure, turns, self.parallel, lambda: self.now
         )
-        return BatchRun(batch, source, ProgressFile(self.folder / "progress"), services)
+        return BatchRun(batch, source, self.progress(), services)
 
 
 @pytest.fixture
@@ -105,7 +113,7 @@ async def test_each_line_runs_once_and_few_at_once(trial: Trial) -> None:
     assert sorted(trial.runner.seen) == [1, 2, 3, 4, 5, 6]
     assert trial.runner.most == 2
     assert outcomes(run) == dict.fromkeys(range(1, 7), True)
-    run.progress.close()
+    await run.progress.close()
     again = trial.make()
     await again.run()
     assert len(trial.runner.seen) == 6
@@ -124,7 +132,7 @@ async def test_a_stopped_batch_goes_on_where_it_was(trial: Trial) -> None:
     await runs[0].run()
     finished = outcomes(runs[0])
     assert 0 < len(finished) < 6
-    runs[0].progress.close()
+    await runs[0].progress.close()
     await trial.make().run()
     assert sorted(trial.runner.seen) == [1, 2, 3, 4, 5, 6]
 
@@ -188,3 +196,81 @@ async def test_a_fault_of_the_gateway_is_raised(trial: Trial) -> None:
     trial.runner.act = fail
     with pytest.raises(ZeroDivisionError):
         await trial.make().run()
+
+
+async def test_rows_are_the_truth_and_any_node_goes_on_from_them(trial: Trial) -> None:
+    trial.answers = rows = MemoryAnswers()
+    runs: list[BatchRun] = []
+    trial.runner.act = lambda number: runs[0].stop() if number == 3 else None
+    runs.append(trial.make())
+    await runs[0].run()
+    finished = outcomes(runs[0])
+    assert 0 < len(finished) < 6
+    await runs[0].progress.close()
+    # Another node, whose file is an old one.
+    (trial.folder / "progress").write_bytes(b"6 1 {}\n")
+    again = trial.make()
+    await again.run()
+    assert sorted(trial.runner.seen) == [1, 2, 3, 4, 5, 6]
+    # A write whose commit was not heard of is repeated: the line counts once.
+    rows.pieces += rows.pieces
+    await again.progress.close()
+    last = trial.make()
+    await last.run()
+    numbers = [record.number for record in last.progress.records()]
+    assert (sorted(numbers), last.progress.completed) == ([1, 2, 3, 4, 5, 6], 6)
+    assert len(trial.runner.seen) == 6
+    await last.progress.remove()
+    assert (rows.pieces, (trial.folder / "progress").exists()) == ([], False)
+
+
+async def test_answers_wait_for_the_database(trial: Trial, caplog: pytest.LogCaptureFixture) -> None:
+    trial.answers = rows = MemoryAnswers(
+        [GatewayError(ErrorKind.UNAVAILABLE, "cannot write: no database")] * 3
+    )
+    trial.parallel = 6
+    run = trial.make()
+
+    async def others() -> None:
+        """Keep the first answer from being stored until the others wait."""
+        async with asyncio.timeout(20):
+            while len(run._waiting) < 5 and not rows.pieces:
+                await asyncio.sleep(0.001)
+
+    rows.before_add = others
+    await run.run()
+    assert sorted(trial.runner.seen) == [1, 2, 3, 4, 5, 6]
+    assert outcomes(run) == dict.fromkeys(range(1, 7), True)
+    assert len(caplog.messages) == 3
+    # Answers that come while others are stored go together.
+    assert [piece.count(b"\n") for piece in rows.pieces] == [1, 5]
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.CONFLICT, ErrorKind.NOT_FOUND])
+async def test_a_batch_of_another_node_or_of_nobody_ends_the_run(trial: Trial, kind: ErrorKind) -> None:
+    trial.answers = rows = MemoryAnswers([GatewayError(kind, "cannot write: taken over")])
+    with pytest.raises(GatewayError, match="taken over"):
+        await trial.make().run()
+    assert rows.pieces == []
+    assert len(trial.runner.seen) < 6
+
+
+async def test_files_are_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = MemoryAnswers()
+    await take_over_files(tmp_path / "none", rows)
+    whole = b"1 1 {}\n2 0 {}\n"
+    (tmp_path / "b").write_bytes(whole + b"3 1 {")
+    (tmp_path / "c").write_bytes(b"")
+    await take_over_files(tmp_path, rows)
+    assert (rows.pieces, list(tmp_path.iterdir())) == ([whole], [])
+    # What cannot be read stays where it is.
+    (tmp_path / "a-folder").mkdir()
+    (tmp_path / "d").write_bytes(whole)
+    await take_over_files(tmp_path, rows)
+    assert [path.name for path in tmp_path.iterdir()] == ["a-folder"]
+    assert "cannot take over the answers of the batch a-folder" in caplog.text
+    rows.failures = [GatewayError(ErrorKind.UNAVAILABLE, "no database")]
+    (tmp_path / "d").write_bytes(whole)
+    with pytest.raises(GatewayError, match="no database"):
+        await take_over_files(tmp_path, rows)
+    assert (tmp_path / "d").exists()

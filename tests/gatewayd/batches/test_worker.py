@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gatewayd.accounts.records import Actor
+from gatewayd.batches import run as run_module
 from gatewayd.batches import worker as worker_module
 from gatewayd.batches.files import BatchFiles, FileWishes
 from gatewayd.batches.progress_file import FinishedLine, ProgressFile
@@ -20,6 +21,7 @@ from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.blobs import LocalBlobs
 from gatewayd.tasks import TaskRegistry
+from tests.fakes.providers.memory_answers import MemoryAnswers
 from tests.fakes.providers.models import make_actor
 
 
@@ -249,13 +251,14 @@ async def test_a_batch_waits_for_disk_and_database(
     site: Site, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
     monkeypatch.setattr(worker_module, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(run_module, "MAX_PAUSE_SECONDS", 0.001)
     failures = [failure] * (2 * MAX_CRASHES)
     append = ProgressFile.append
 
-    def fail(progress: ProgressFile, record: FinishedLine) -> None:
+    def fail(progress: ProgressFile, *records: FinishedLine) -> None:
         if failures:
             raise failures.pop()
-        append(progress, record)
+        append(progress, *records)
 
     monkeypatch.setattr(ProgressFile, "append", fail)
     await site.add()
@@ -322,6 +325,49 @@ async def test_a_batch_that_another_node_cancels_begins_no_further_line(site: Si
     done = await site.finish()
     assert done is not None
     assert (done.status, done.completed, site.asked) == (BatchStatus.CANCELLED, 2, 2)
+
+
+async def test_another_worker_goes_on_from_the_rows(site: Site, tmp_path: Path) -> None:
+    """The first node dies with one answer stored; the results are those of both nodes."""
+    answers = MemoryAnswers()
+
+    def worker(name: str) -> BatchWorker:
+        lines = LineServices(
+            site, site, site, lambda *_: (500, {}), asyncio.Semaphore(1), 1, lambda: site.now
+        )
+        return BatchWorker(
+            site.batches,  # type: ignore[arg-type]
+            site.files,
+            lines,
+            site.tasks,
+            tmp_path / name,
+            lambda: site.now,
+            answers=answers,
+        )
+
+    stuck = asyncio.Event()
+    run, asked = site.run, site.asked
+
+    async def run_one(batch: Batch, body: Body, actor: Actor, request_id: str) -> Any:
+        if site.asked > asked:
+            stuck.set()
+            await asyncio.Event().wait()
+        return await run(batch, body, actor, request_id)
+
+    site.run = run_one  # type: ignore[method-assign]
+    await site.add()
+    await worker("one").start_waiting()
+    await stuck.wait()
+    await site.tasks.close()
+    site.tasks, site.run = TaskRegistry(), run  # type: ignore[method-assign]
+    site.worker = worker("two")
+    await site.worker.sweep()
+    done = await site.finish()
+    assert done is not None
+    assert (done.status, done.completed, site.asked) == (BatchStatus.COMPLETED, 3, 3)
+    found = site.results(done.output_file_id)
+    assert [found[f"c{n}"]["response"]["body"] for n in range(3)] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert (answers.pieces, list((tmp_path / "two").iterdir())) == ([], [])
 
 
 async def test_a_worker_looks_as_often_as_it_is_told(site: Site) -> None:

@@ -1,16 +1,31 @@
 """Tests for gatewayd.storage.batches."""
 
+import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from gatewayd.batches.passed_state import PassedState
 from gatewayd.batches.records import Batch, BatchDialect, BatchFile, BatchStatus
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.usage_records import UsageKey, UsageSums
-from gatewayd.storage.batches import TortoiseBatches, TortoiseBatchFiles
+from gatewayd.nodes.duties import LEASE_TAKEN
+from gatewayd.nodes.records import Node
+from gatewayd.storage import batches as store_module
+from gatewayd.storage.batches import (
+    TortoiseBatchAnswers,
+    TortoiseBatches,
+    TortoiseBatchFiles,
+    TortoisePassedStates,
+)
 from gatewayd.storage.limits.usage import TortoiseUsage
+from gatewayd.storage.nodes.leases import TortoiseLeases
+from gatewayd.storage.nodes.nodes import TortoiseNodes
 from gatewayd.storage.tables.accounts import UserRow
+from gatewayd.storage.tables.batches import PassedBatchRow
 from gatewayd.storage.tables.usage import UsageRow
 from tests.gatewayd.storage.conftest import Chatting
 
@@ -136,3 +151,114 @@ async def test_ids_that_cannot_be(stored: Chatting, bad: str) -> None:
     assert await TortoiseBatchFiles().find(bad) is None
     assert await TortoiseBatchFiles().list("u1", None, after=bad, limit=1) == []
     assert await TortoiseBatchFiles().list("u1", bad, after=None, limit=1) == []
+
+
+async def test_the_state_of_a_passed_batch(stored: Chatting) -> None:
+    states, batches = TortoisePassedStates(), TortoiseBatches()
+    await batches.add(FULL)
+    assert await states.find("batch_2") is None
+    await states.add("batch_2", PassedState("up", sent=3))
+    await states.add("batch_2", PassedState("other"))
+    assert await states.find("batch_2") == PassedState("up", sent=3)
+    changed = PassedState("up", "file-1", 3, 7, "batch-up", ("x", "y"), True, 9)
+    for state in (PassedState("up"), changed):
+        await states.save("batch_2", state)
+        assert await states.find("batch_2") == state
+    for change in (states.save("gone", changed), states.add("gone", changed), states.add("x" * 300, changed)):
+        with pytest.raises(GatewayError) as caught:
+            await change
+        assert caught.value.kind is ErrorKind.NOT_FOUND
+    await states.remove("batch_2")
+    assert await states.find("batch_2") is None
+    # A state goes with its batch.
+    await states.save("batch_2", changed)
+    await batches.remove("batch_2")
+    assert await PassedBatchRow.all().count() == 0
+
+
+@pytest.mark.parametrize("location", ["postgres"], indirect=True)
+async def test_a_node_that_was_taken_over_changes_nothing(stored: Chatting) -> None:
+    leases = TortoiseLeases()
+    for name in ("n1", "n2"):
+        await TortoiseNodes().add(Node(name, name), 30)
+    former = await leases.take("batches", "n1", -1)
+    assert former is not None
+    fence = partial(leases.fenced, former)
+    batches, states = TortoiseBatches(fence), TortoisePassedStates(fence)
+    answers = TortoiseBatchAnswers(fence)
+    await TortoiseBatches().add(FULL)
+    await answers.add("batch_2", b"1 1 {}\n")
+    await states.save("batch_2", PassedState("up"))
+    assert await batches.change("batch_2", set(BatchStatus), completed=2)
+    await leases.take("batches", "n2", 30)
+    key = UsageKey("2026-01-01", "u1", "", "m", "up", "chat")
+    for change in (
+        batches.change("batch_2", set(BatchStatus), completed=9),
+        batches.store_usage("batch_2", {key: UsageSums()}, 9, 9),
+        states.save("batch_2", PassedState("other")),
+        states.remove("batch_2"),
+        answers.add("batch_2", b"2 1 {}\n"),
+        answers.remove("batch_2"),
+        answers.remove_ended(),
+    ):
+        with pytest.raises(GatewayError, match="another node has taken it over") as caught:
+            await change
+        assert caught.value.code == LEASE_TAKEN
+    assert await batches.find("batch_2") == replace(FULL, completed=2)
+    assert await states.find("batch_2") == PassedState("up")
+    assert await UsageRow.all().count() == 0
+    assert await read(answers) == [b"1 1 {}\n"]
+
+
+async def read(answers: TortoiseBatchAnswers, batch_id: str = "batch_2") -> list[bytes]:
+    return [piece async for piece in answers.read(batch_id)]
+
+
+async def test_answers_of_a_batch(stored: Chatting, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, batches = TortoiseBatchAnswers(), TortoiseBatches()
+    await batches.add(FULL)
+    assert await read(answers) == []
+    for piece in (b"1 1 \xff\n", b"2 1 {}\n", b"3 0 {}\n"):
+        await answers.add("batch_2", piece)
+    assert await read(answers) == [b"1 1 \xff\n2 1 {}\n3 0 {}\n"]
+    monkeypatch.setattr(store_module, "READ_BYTES", 12)
+    assert await read(answers) == [b"1 1 \xff\n", b"2 1 {}\n", b"3 0 {}\n"]
+    monkeypatch.setattr(store_module, "PAGE_SIZE", 2)
+    monkeypatch.setattr(store_module, "READ_BYTES", 100)
+    assert await read(answers) == [b"1 1 \xff\n2 1 {}\n", b"3 0 {}\n"]
+    with pytest.raises(GatewayError) as caught:
+        await answers.add("gone", b"")
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    await answers.remove_ended()
+    assert len(await read(answers)) == 2
+    await batches.change("batch_2", {BatchStatus.IN_PROGRESS}, status=BatchStatus.COMPLETED)
+    await answers.remove_ended()
+    assert await read(answers) == []
+    await answers.add("batch_2", b"1 1 {}\n")
+    await answers.remove("batch_2")
+    assert await read(answers) == []
+    await answers.add("batch_2", b"1 1 {}\n")
+    await batches.remove("batch_2")
+    assert await read(answers) == []
+
+
+async def test_answers_in_a_file_are_taken_over_once(stored: Chatting) -> None:
+    answers = TortoiseBatchAnswers()
+    await TortoiseBatches().add(FULL)
+    await TortoiseBatches().add(replace(FULL, id="batch_1", status=BatchStatus.COMPLETED))
+    for name in ("batch_1", "gone", "x" * 300):
+        assert not await answers.take_over(name, iter([b"1 1 {}\n"]))
+    done = await asyncio.gather(
+        *(answers.take_over("batch_2", iter([b"1 1 {}\n", b"2 1 {}\n"])) for _ in "ab")
+    )
+    assert sorted(done) == [False, True]
+    assert await read(answers) == [b"1 1 {}\n2 1 {}\n"]
+
+    def broken() -> Iterator[bytes]:
+        yield b"1 1 {}\n"
+        raise GatewayError(ErrorKind.INTERNAL, "cannot read the disk")
+
+    await answers.remove("batch_2")
+    with pytest.raises(GatewayError, match="the disk"):
+        await answers.take_over("batch_2", broken())
+    assert await read(answers) == []
