@@ -103,6 +103,7 @@ from gatewayd.http.socketio.sessions import PATH, SocketRoutes
 from gatewayd.http.web.policies import PageRules
 from gatewayd.http.web.routes import PageRoutes
 from gatewayd.pipeline.embeddings import EmbeddingService
+from gatewayd.pipeline.fast_embeddings import FastEmbeddings
 from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.filters.inputs import InputFilters
 from gatewayd.pipeline.functions.model_actions import ModelActions
@@ -309,7 +310,9 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *chats.routes(),
         *messages.routes(),
         *again.streams.routes(),
-        *EmbeddingRoutes(embeddings, body_limit=limit).routes(),
+        *EmbeddingRoutes(
+            embeddings, body_limit=limit, fast=FastEmbeddings(services.catalog, filters)
+        ).routes(),
         *public_response_rows(services, streams, again, counts.local),
         *media_rows(services, streams),
         *batch_rows(services.batches, again.writes, body_limit=limit),

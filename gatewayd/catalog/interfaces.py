@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeVar, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.completions.records import Body, Completion, CompletionChunk
@@ -215,8 +215,11 @@ class ModelSource(Protocol):
         ...
 
 
-class BegunCompletion(Protocol):
-    """A chat request that was sent at once, and the response to it."""
+Taken = TypeVar("Taken", covariant=True)
+
+
+class BegunRequest(Protocol[Taken]):
+    """A request that was sent at once, and the response to it."""
 
     @property
     def sent(self) -> tuple[str, Mapping[str, str], bytes]:
@@ -228,12 +231,16 @@ class BegunCompletion(Protocol):
         """The response to the request."""
         ...
 
-    def take(self) -> Completion | None:
-        """Return the answer once it has arrived, and release the response.
+    def take(self) -> Taken | None:
+        """Return the answer once it has arrived; the response stays, and is to be closed.
 
-        Returns None, or raises GatewayError, for an answer that `ModelSource.complete` has to read.
+        Returns None, or raises GatewayError, for an answer that the other way of its source has to read.
         """
         ...
+
+
+BegunCompletion = BegunRequest[Completion]
+BegunVectors = BegunRequest[Body]
 
 
 class ClosableResponse(Protocol):
@@ -263,6 +270,20 @@ class ImmediateSource(Protocol):
         """Send the request of `ModelSource.stream`; None if that needs a wait, and nothing was sent.
 
         `arrived` is called whenever a part of the answer has come, and once when nothing more comes.
+        """
+        ...
+
+
+@runtime_checkable
+class ImmediateEmbedder(Protocol):
+    """A source that can send a request for embeddings without a wait."""
+
+    def embed_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunVectors | None:
+        """Send the request of `EmbeddingSource.embed`; None if that needs a wait, and nothing was sent.
+
+        `arrived` is called once, when the answer can be taken. Raises as `embed` does before it sends.
         """
         ...
 

@@ -19,6 +19,9 @@ CONVERSION: Final = EmbeddingInputs()
 ENDPOINT: Final = CONVERSION.path
 USAGE_FIELDS: Final = ("prompt_tokens", "total_tokens")
 
+MAX_BATCH: Final = 64
+"""Maximum number of inputs of one request to a source."""
+
 MAX_PARALLEL: Final = 4
 """Maximum number of concurrent batches of one request."""
 
@@ -27,7 +30,7 @@ class EmbeddingService:
     """Embeds texts; a source gets at most `batch` inputs per call, in at most `parallel` concurrent calls."""
 
     def __init__(
-        self, catalog: Catalog, filters: ChatFilters, *, batch: int = 64, parallel: int = MAX_PARALLEL
+        self, catalog: Catalog, filters: ChatFilters, *, batch: int = MAX_BATCH, parallel: int = MAX_PARALLEL
     ) -> None:
         self._catalog = catalog
         self._inputs = InputFilters(catalog, filters)
@@ -51,23 +54,8 @@ class EmbeddingService:
     async def _embed(self, body: Body, model: Model, source: ModelSource, context: CallContext) -> Body:
         if not isinstance(source, EmbeddingSource):
             raise endpoint_not_found(ENDPOINT, model.id, f"{source.name!r} gives no embeddings")
-        inputs = body["input"]
-        asked = {**body, "model": model.upstream_id}
-        bodies = [
-            {**asked, "input": inputs[start : start + self._batch]}
-            for start in range(0, len(inputs), self._batch)
-        ]
-        call = _Call(source, model, context, bodies)
-        answers = await call.run(self._parallel)
-        vectors = [item["embedding"] for answer in answers for item in answer["data"]]
-        if len(set(map(len, vectors))) > 1:
-            raise _broken(model, "its embeddings differ in length")
-        _check_dimensions(body.get("dimensions"), vectors, model)
-        data = [
-            {"object": "embedding", "index": index, "embedding": vector}
-            for index, vector in enumerate(vectors)
-        ]
-        return {"object": "list", "data": data, "model": body["model"], "usage": _usage(answers)}
+        call = _Call(source, model, context, split(body, model, self._batch))
+        return joined(await call.run(self._parallel), body, model)
 
 
 class _Call:
@@ -108,11 +96,32 @@ class _Call:
             if lacks_endpoint(error):
                 raise endpoint_not_found(ENDPOINT, self._model.id, error.message) from error
             raise
-        _check(answer.get("data"), len(body["input"]), self._model)
+        check_answer(answer, len(body["input"]), self._model)
         return answer
 
 
-def _check(data: Any, count: int, model: Model) -> None:
+def split(body: Body, model: Model, batch: int) -> list[Body]:
+    """Return the requests for a source, with at most `batch` inputs each."""
+    inputs, asked = body["input"], {**body, "model": model.upstream_id}
+    return [{**asked, "input": inputs[start : start + batch]} for start in range(0, len(inputs), batch)]
+
+
+def joined(answers: Sequence[Body], body: Body, model: Model) -> Body:
+    """Return the answer to a request from the checked answers to its parts; raises upstream_failed or
+    invalid_request for vectors of other lengths than the caller wants."""
+    vectors = [item["embedding"] for answer in answers for item in answer["data"]]
+    if len(set(map(len, vectors))) > 1:
+        raise _broken(model, "its embeddings differ in length")
+    _check_dimensions(body.get("dimensions"), vectors, model)
+    data = [
+        {"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)
+    ]
+    return {"object": "list", "data": data, "model": body["model"], "usage": _usage(answers)}
+
+
+def check_answer(answer: Body, count: int, model: Model) -> None:
+    """Raise upstream_failed for an answer without a vector for each of `count` inputs."""
+    data = answer.get("data")
     if not isinstance(data, list):
         raise _broken(model, "its answer has no 'data'")
     if len(data) != count:

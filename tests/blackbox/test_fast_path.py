@@ -102,6 +102,12 @@ def read_reply(channel: socket.socket) -> Reply:
             return next(iter(parse_replies(data)))
 
 
+def embedding(key: str, **fields: Any) -> bytes:
+    """Return the bytes of a request for embeddings."""
+    body = json.dumps({"model": "o.m", "input": "hi", **fields}).encode()
+    return chat(key, body).replace(PATH.encode(), b"/v1/embeddings", 1)
+
+
 def message(text: object = "hi", **fields: Any) -> bytes:
     return json.dumps({"model": "o.m", "messages": [{"role": "user", "content": text}], **fields}).encode()
 
@@ -331,7 +337,8 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provide
     def send(site: Site) -> None:
         with connected(site.daemon.base_url) as channel:
             for number in range(50):
-                channel.sendall(chat(site.key, message(str(number), stream=number % 2 == 0)))
+                sent = chat(site.key, message(str(number), stream=number % 2 == 0))
+                channel.sendall(sent if number % 5 else embedding(site.key, input=[str(number)]))
                 assert read_reply(channel).status == 200
 
     for site in (fast, general):
@@ -347,6 +354,29 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provide
     assert grown[0]["requests"] == 400
     assert fast.fast_count() > 350
     assert general.fast_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_fast"),
+    [
+        ({}, True),
+        ({"input": ["a", "ü🎉"], "encoding_format": "base64"}, True),
+        ({"input": [[1, 2]]}, False),
+        ({"input": [""]}, False),
+        ({"model": "nobody"}, False),
+    ],
+    ids=["text", "base64", "tokens", "empty", "unknown model"],
+)
+def test_embeddings_are_the_same(fields: dict[str, Any], is_fast: bool, fast: Site, general: Site) -> None:
+    before, found = fast.fast_count(), []
+    for site in (fast, general):
+        with connected(site.daemon.base_url) as channel:
+            # Only a connection whose task waits is on the fast path.
+            time.sleep(0.02)
+            channel.sendall(embedding(site.key, **fields))
+            found.append(shown(read_reply(channel)))
+    assert found[0] == found[1]
+    assert fast.fast_count() - before == is_fast
 
 
 def listing(key: str, headers: Mapping[str, str] | None = None, path: str = "/v1/models") -> bytes:

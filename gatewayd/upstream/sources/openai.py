@@ -1,15 +1,17 @@
 """Source for the OpenAI protocol; requests and answers are not converted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic
 
 from gatewayd.catalog.interfaces import (
     BegunCompletion,
+    BegunVectors,
     CallContext,
     ForwardedAnswer,
     PreparingSource,
     RequestContent,
     ResponsesSupport,
+    Taken,
 )
 from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
@@ -101,7 +103,7 @@ class OpenAiSource(PreparingSource):
             return None
         plain = _unstreamed(body)
         begun = self._exchange.post_at_once(path, plain, context, arrived)
-        return None if begun is None else BegunOpenAiCompletion(begun, self._completion)
+        return None if begun is None else BegunOpenAiRequest(begun, self._completion)
 
     def _completion(self, raw: bytes, answer: Body) -> Completion:
         if "event" not in answer and is_text_answer(answer):
@@ -137,10 +139,22 @@ class OpenAiSource(PreparingSource):
 
     async def embed(self, body: Body, model: Model, context: CallContext) -> Body:
         """Return vectors for a list of inputs, in the order of the inputs."""
+        return self._vectors(*await self._exchange.post(*self._embedding(body, model), context))
+
+    def embed_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunVectors | None:
+        """Send the request of `embed` and return at once; None if that needs a wait."""
+        begun = self._exchange.post_at_once(*self._embedding(body, model), context, arrived)
+        return None if begun is None else BegunOpenAiRequest(begun, self._vectors)
+
+    def _embedding(self, body: Body, model: Model) -> tuple[str, Body]:
+        """Return the path and the body of a request for vectors."""
         if not self._rules.takes_tokens(model):
             refuse_tokens(body.get("input") or ())
-        path = self._path("/embeddings", model.upstream_id)
-        _, answer = await self._exchange.post(path, {**body, "encoding_format": "float"}, context)
+        return self._path("/embeddings", model.upstream_id), {**body, "encoding_format": "float"}
+
+    def _vectors(self, _: bytes, answer: Body) -> Body:
         return {**answer, "data": order_vectors(answer.get("data"), self._exchange.failures)}
 
     @property
@@ -228,12 +242,12 @@ class OpenAiSource(PreparingSource):
         return {"openai": item, "urlIdx": self._config.index}
 
 
-class BegunOpenAiCompletion:
-    """The `catalog.interfaces.BegunCompletion` of a provider; `convert` checks its answer."""
+class BegunOpenAiRequest(Generic[Taken]):
+    """The `catalog.interfaces.BegunRequest` of a provider; `convert` checks its answer."""
 
     __slots__ = ("_begun", "_convert")
 
-    def __init__(self, begun: BegunPost, convert: Callable[[bytes, Body], Completion]) -> None:
+    def __init__(self, begun: BegunPost, convert: Callable[[bytes, Body], Taken]) -> None:
         self._begun = begun
         self._convert = convert
 
@@ -247,14 +261,10 @@ class BegunOpenAiCompletion:
         """The response to the request."""
         return self._begun.response
 
-    def take(self) -> Completion | None:
-        """Return the answer and release its response; None for one that `complete` has to read."""
+    def take(self) -> Taken | None:
+        """Return the answer; None for one that the other way has to read."""
         found = self._begun.take()
-        if found is None:
-            return None
-        completion = self._convert(*found)
-        self._begun.response.close()
-        return completion
+        return None if found is None else self._convert(*found)
 
 
 def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:

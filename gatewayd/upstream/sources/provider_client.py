@@ -507,12 +507,12 @@ async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
 
 
 def _encode_light(body: Mapping[str, Any]) -> bytes | None:
-    """Return a request as JSON; None unless its messages are few and short texts, as in most requests."""
-    messages = body.get("messages")
+    """Return a request as JSON; None unless its messages, or inputs, are few and short texts, as mostly."""
+    messages = body.get("messages") or body.get("input")
     if not isinstance(messages, list) or len(messages) > MAX_INLINE_MESSAGES:
         return None
     for message in messages:
-        content = message.get("content") if isinstance(message, dict) else None
+        content = message.get("content") if isinstance(message, dict) else message
         if not isinstance(content, str) or len(content) > MAX_INLINE_CHARACTERS:
             return None
     try:

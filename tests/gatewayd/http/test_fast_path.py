@@ -19,6 +19,7 @@ from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.observation import ObservedRequest, RequestObservation
 from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.public.health import HealthRoutes
 from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.scim_auth import ScimAuthenticator
@@ -29,6 +30,8 @@ from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall
 from gatewayd.observe.call_notes import CallNotes
 from gatewayd.observe.metrics.requests import RequestMetrics
+from gatewayd.pipeline.embeddings import MAX_BATCH, EmbeddingService
+from gatewayd.pipeline.fast_embeddings import FastEmbeddings
 from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.scim.request_log import ScimRequestLog
@@ -168,11 +171,16 @@ async def opened(body_limit: int = 100_000) -> AsyncIterator[Site]:
         observation = RequestObservation(metrics, (watcher,))
         probe = Probe()
         health = HealthRoutes(probe, NoConfig(), "1").routes()
+        embeddings = EmbeddingRoutes(
+            EmbeddingService(catalog, NoFilters()),
+            body_limit=body_limit,
+            fast=FastEmbeddings(catalog, NoFilters()),
+        ).routes()
         rows = FastRows(edge, observation)
         server = HttpServer(
             build_application(
                 edge,
-                [*chats.routes(), *health],
+                [*chats.routes(), *embeddings, *health],
                 body_limit=100_000,
                 observation=observation,
                 fast_rows=rows,
@@ -308,6 +316,81 @@ async def test_a_caller_who_loses_access_is_refused_by_the_handler() -> None:
         ]
         assert not site.revocation.running()
         assert site.metrics.in_flight == 0
+
+
+VECTOR = {"object": "embedding", "index": 0, "embedding": [0.5, 1]}
+EMBEDDINGS: dict[str, tuple[dict[str, Any], Reply | None, int, bool]] = {
+    "text": ({}, None, 200, True),
+    "texts": ({"input": ["a", "b"] * 32, "user": "u"}, None, 200, True),
+    "base64": ({"encoding_format": "base64"}, None, 200, True),
+    "usage": ({}, json_reply({"data": [VECTOR], "usage": {"prompt_tokens": 7, "x": 1}}), 200, True),
+    "tokens": ({"input": [1, 2]}, None, 200, False),
+    "too many for one call": ({"input": ["a"] * (MAX_BATCH + 1)}, None, 200, False),
+    "no input": ({"input": []}, None, 400, False),
+    "unknown model": ({"model": "x"}, None, 404, False),
+    "name in upper case": ({"Model": "x"}, None, 400, False),
+    "other dimensions": ({"dimensions": 3}, json_reply({"data": [VECTOR]}), 400, False),
+    "no data": ({}, json_reply({"object": "list"}), 502, False),
+    "too few": ({}, json_reply({"data": []}), 502, False),
+    "texts in the vector": ({}, json_reply({"data": [{**VECTOR, "embedding": ["a"]}]}), 502, False),
+    "too large for base64": (
+        {"encoding_format": "base64"},
+        json_reply({"data": [{**VECTOR, "embedding": [1e300]}]}),
+        502,
+        False,
+    ),
+    "refused": ({}, json_reply({"error": {"message": "bad"}}, 400), 400, False),
+    "cut": ({}, Reply(content_type="application/json", steps=[b'{"data"', CUT]), 502, False),
+}
+"""Requests for embeddings: further fields, the provider's reply, the status, and whether the way is fast."""
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+async def test_embeddings_are_the_same_on_both_ways(name: str) -> None:
+    fields, reply, status, is_fast = EMBEDDINGS[name]
+    body = {"model": "m", "input": "hello", **fields}
+    async with opened() as site:
+        await site.warm()
+        seen = []
+        for credential in ("admin", "looked-up"):
+            if reply is not None:
+                site.provider.script(reply)
+            asked, ended = len(site.provider.requests), len(site.calls.ended)
+            url = f"{site.url}/v1/embeddings"
+            async with site.client.post(url, json=body, headers=bearer(credential)) as answer:
+                shown = {name for name in answer.headers if name != "X-Process-Time"}
+                text = (await answer.text()).replace(answer.headers["X-Request-Id"], "ID")
+                sent = [(one.path, one.body) for one in site.provider.requests[asked:]]
+                calls = [
+                    (one.outcome, one.usage, one.attempts, one.endpoint) for one in site.calls.ended[ended:]
+                ]
+                seen.append((answer.status, text, shown, sent, calls))
+            # A provider that closes leaves no idle connection.
+            await site.ask(credential="looked-up")
+            await site.turn()
+        assert seen[0] == seen[1]
+        assert seen[0][0] == status
+        assert site.metrics.fast == is_fast
+        assert site.metrics.in_flight == 0
+        assert not site.meter.calls
+
+
+async def test_a_client_that_leaves_cancels_its_embeddings() -> None:
+    async with opened() as site:
+        await site.warm()
+        site.provider.script(Reply(before=SILENCE))
+        body = {"model": "m", "input": "hello"}
+        asking = asyncio.ensure_future(
+            site.client.post(f"{site.url}/v1/embeddings", json=body, headers=bearer("admin"))
+        )
+        async with asyncio.timeout(SOON):
+            await site.provider.silent.wait()
+            asking.cancel()
+            await site.provider.closed.wait()
+            while site.metrics.in_flight:
+                await asyncio.sleep(0.005)
+        assert site.calls.ended[-1].outcome is CallOutcome.CANCELLED
+        assert not site.meter.calls
 
 
 async def test_health_is_answered_without_a_credential_or_an_account() -> None:

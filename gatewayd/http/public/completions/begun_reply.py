@@ -1,6 +1,7 @@
 """Replies to requests on the fast path, whose answer is on its way."""
 
 from functools import partial
+from typing import Any
 
 from aiohttp import web
 
@@ -11,18 +12,18 @@ from gatewayd.http.responses.fast_response import FastReply
 from gatewayd.http.responses.provider_headers import answer_headers
 from gatewayd.http.routes import RouteDialect
 from gatewayd.metering.begun_call import BegunCall
-from gatewayd.pipeline.fast_path import BegunChat
+from gatewayd.pipeline.fast_path import BegunWhole
 from gatewayd.pipeline.records import ChatRequest
 
 
 class BegunReply:
-    """The `routes.BegunAnswer` of a chat request."""
+    """The `routes.BegunAnswer` of a request for a whole answer."""
 
     is_stream = False
 
     __slots__ = ("_begun", "_dialect")
 
-    def __init__(self, begun: BegunChat, dialect: RouteDialect) -> None:
+    def __init__(self, begun: BegunWhole[Any], dialect: RouteDialect) -> None:
         self._begun = begun
         self._dialect = dialect
 
