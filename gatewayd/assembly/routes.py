@@ -299,7 +299,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         services.answering.runs, body_limit=limit, streams=streams, repeatable=again.repeatable, fast=fast
     )
     conversion = RuntimeConversion(services.pipeline, embeddings, streams=streams)
-    inputs = InputFilters(services.catalog, filters)
+    vectors, inputs = FastEmbeddings(services.catalog, filters), InputFilters(services.catalog, filters)
     counts = TokenCounts(services.catalog, inputs, count_locally, reasoning=services.pipeline.reasoning)
     messages = MessageRoutes(
         services.pipeline, counts, body_limit=limit, streams=streams, repeatable=again.repeatable
@@ -310,9 +310,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
         *chats.routes(),
         *messages.routes(),
         *again.streams.routes(),
-        *EmbeddingRoutes(
-            embeddings, body_limit=limit, fast=FastEmbeddings(services.catalog, filters)
-        ).routes(),
+        *EmbeddingRoutes(embeddings, body_limit=limit, fast=vectors).routes(),
         *public_response_rows(services, streams, again, counts.local),
         *media_rows(services, streams),
         *batch_rows(services.batches, again.writes, body_limit=limit),
