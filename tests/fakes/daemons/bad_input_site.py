@@ -11,7 +11,7 @@ from typing import Any
 
 from gatewayd.http.routes import BASES
 from tests.fakes.daemons.daemon import Daemon, running_daemon
-from tests.fakes.http.raw_http import Reply, exchange, send
+from tests.fakes.http.raw_http import Kept, Reply, exchange
 from tests.fakes.providers.all_routes_upstream import Everything
 from tests.fakes.providers.background_upstream import Provider, background_upstream
 from tests.fakes.providers.upstream import NO_SUCH_PATH
@@ -71,6 +71,7 @@ class Site:
 
     daemon: Daemon
     provider: Provider
+    kept: Kept = field(init=False)
     admin: str = ""
     admin_id: str = ""
     key: str = ""
@@ -78,6 +79,13 @@ class Site:
     ids: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=lambda: {PASSWORD, "$argon2"})
+
+    def __post_init__(self) -> None:
+        self.kept = Kept(self.daemon.base_url)
+
+    def close(self) -> None:
+        """Close the connections to the daemon."""
+        self.kept.close()
 
     def send(
         self,
@@ -93,7 +101,7 @@ class Site:
         sent = {"Authorization": f"Bearer {self.admin if token is None else token}", **(headers or {})}
         if sent["Authorization"] == "Bearer ":
             del sent["Authorization"]
-        reply = send(self.daemon.base_url, method, path, body, sent, seconds=seconds)
+        reply = self.kept.send(method, path, body, sent, seconds=seconds)
         self.note(reply, f"{method} {path[:200]}")
         return reply
 
@@ -178,8 +186,10 @@ def opened_site(folder: Path, body_limit: int = BODY_LIMIT, **more: str) -> Iter
         configuration.write_text(PROVIDERS.format(url=provider.url))
         settings = {"ENV": "dev", "REQUEST_BODY_LIMIT": str(body_limit), "ENABLE_API_KEYS": "true"}
         settings |= {"ENABLE_FORWARD_USER_INFO_HEADERS": "true", "GLOBAL_LOG_LEVEL": "DEBUG"}
-        with running_daemon(folder / "state", "-f", str(configuration), **settings, **more) as daemon:
-            made = Site(daemon, provider)
+        with (
+            running_daemon(folder / "state", "-f", str(configuration), **settings, **more) as daemon,
+            contextlib.closing(Site(daemon, provider)) as made,
+        ):
             _prepare(made)
             yield made
             made.assert_told()

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.fakes.daemons.daemon import Daemon, running_daemon
-from tests.fakes.http.raw_http import Reply, exchange, send
+from tests.fakes.http.raw_http import Kept, Reply, exchange
 
 ROOT = "/api/v1/scim/v2"
 TOKEN = "scim-canary-0123456789abcdef0123456789abcdef"
@@ -43,8 +43,16 @@ class Site:
     """A running gateway, and the requests that it refused: what they were, by their id."""
 
     daemon: Daemon
+    kept: Kept = field(init=False)
     numbers: Iterator[int] = field(default_factory=count)
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kept = Kept(self.daemon.base_url)
+
+    def close(self) -> None:
+        """Close the connections to the daemon."""
+        self.kept.close()
 
     def send(
         self,
@@ -56,7 +64,7 @@ class Site:
         """Send a request with the token and check its answer."""
         typed = {} if body is None else {"Content-Type": SCIM_JSON}
         sent = {"Authorization": f"Bearer {TOKEN}", **typed, **(headers or {})}
-        reply = send(self.daemon.base_url, method, ROOT + path, body, sent, seconds=SECONDS)
+        reply = self.kept.send(method, ROOT + path, body, sent, seconds=SECONDS)
         self.note(reply, f"{method} {path[:200]} {body[:300]!r}" if body else f"{method} {path[:200]}")
         return reply
 
@@ -204,7 +212,7 @@ def opened_provoked(state: Path, **settings: str) -> Iterator[Site]:
     with running_daemon(state, **given) as daemon:
         form = {"name": "Root", "email": "root@example.org", "password": "correct horse"}
         daemon.call("POST", "/api/v1/auths/signup", form)
-        site = Site(daemon)
-        yield site
-        site.assert_lists()
-        site.assert_told()
+        with contextlib.closing(Site(daemon)) as site:
+            yield site
+            site.assert_lists()
+            site.assert_told()

@@ -10,7 +10,7 @@ from typing import Any
 from gatewayd.accounts.records import Role
 from tests.fakes.daemons.bad_input_site import PROVIDERS
 from tests.fakes.daemons.daemon import Daemon, running_daemon
-from tests.fakes.http.raw_http import Reply, send
+from tests.fakes.http.raw_http import Kept, Reply
 from tests.fakes.providers.all_routes_upstream import Everything
 from tests.fakes.providers.background_upstream import Provider, background_upstream
 
@@ -35,11 +35,19 @@ class Site:
 
     daemon: Daemon
     provider: Provider
+    kept: Kept = field(init=False)
     admin: str = ""
     user: str = ""
     pending: str = ""
     ids: dict[str, str] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self.kept = Kept(self.daemon.base_url)
+
+    def close(self) -> None:
+        """Close the connections to the daemon."""
+        self.kept.close()
 
     def call(
         self, method: str, path: str, body: Any = None, token: str | None = None, **headers: str
@@ -59,7 +67,7 @@ class Site:
     ) -> Reply:
         """Send bytes and return the whole reply."""
         signed = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return send(self.daemon.base_url, method, path, body, {**signed, **(headers or {})})
+        return self.kept.send(method, path, body, {**signed, **(headers or {})})
 
     def add(self, role: Role) -> tuple[str, str]:
         """Add an account and return its id and a session token."""
@@ -94,8 +102,10 @@ def opened_roles(folder: Path, **settings: str) -> Iterator[Site]:
         configuration = folder / "gatewayd.toml"
         configuration.write_text(PROVIDERS.format(url=provider.url))
         given = {**SETTINGS, **settings}
-        with running_daemon(folder / "state", "-f", str(configuration), **given) as daemon:
-            made = Site(daemon, provider)
+        with (
+            running_daemon(folder / "state", "-f", str(configuration), **given) as daemon,
+            contextlib.closing(Site(daemon, provider)) as made,
+        ):
             form = {"name": "Root", "email": "root@example.org", "password": PASSWORD}
             made.admin = made.call("POST", f"{AUTHS}/signup", form)[1]["token"]
             made.ids["user"], made.user = made.add(Role.USER)

@@ -4,10 +4,13 @@ import contextlib
 import http.client
 import json
 import socket
+import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
+
+MAX_KEPT_BYTES = 16384
 
 
 @dataclass(frozen=True)
@@ -37,20 +40,86 @@ def send(
 
     Each read takes at most `seconds`.
     """
-    given = dict(headers or {})
+    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=seconds)
+    with contextlib.closing(connection):
+        return _asked(connection, method, path, body, headers or {})
+
+
+def _asked(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | Iterable[bytes] | None,
+    headers: Mapping[str, str],
+) -> Reply:
+    given = dict(headers)
     if body is not None:
         given.setdefault("Content-Type", "application/json")
     chunked = body is not None and not isinstance(body, bytes)
     if chunked:
         given["Transfer-Encoding"] = "chunked"
-    connection = http.client.HTTPConnection(urlsplit(base_url).netloc, timeout=seconds)
-    with contextlib.closing(connection):
-        # A server may refuse a body before it was sent whole.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            connection.request(method, path, body, given, encode_chunked=chunked)
-        answer = connection.getresponse()
-        found = {name.lower(): value for name, value in answer.getheaders()}
-        return Reply(answer.status, found, answer.read())
+    # A server may refuse a body before it was sent whole.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        connection.request(method, path, body, given, encode_chunked=chunked)
+    answer = connection.getresponse()
+    found = {name.lower(): value for name, value in answer.getheaders()}
+    return Reply(answer.status, found, answer.read())
+
+
+@dataclass
+class Kept:
+    """Sends requests as `send` does, one after the other on one connection for each thread.
+
+    To connect takes a third of the time of a usual request. What a server may refuse before it was read whole
+    gets a connection of its own.
+    """
+
+    base_url: str
+    _own: threading.local = field(default_factory=threading.local)
+    _opened: list[http.client.HTTPConnection] = field(default_factory=list)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | Iterable[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        seconds: float = 30,
+    ) -> Reply:
+        """Send one request and return the reply; each read takes at most `seconds`."""
+        is_small = body is None or (isinstance(body, bytes) and len(body) <= MAX_KEPT_BYTES)
+        if not is_small:
+            return send(self.base_url, method, path, body, headers, seconds=seconds)
+        connection = self._connection(seconds)
+        is_used = connection.sock is not None
+        try:
+            return _asked(connection, method, path, body, headers or {})
+        except (ConnectionError, http.client.BadStatusLine):
+            connection.close()
+            if not is_used:
+                raise
+        except BaseException:
+            connection.close()
+            raise
+        # The server had closed it after the last answer.
+        return send(self.base_url, method, path, body, headers, seconds=seconds)
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            connection = http.client.HTTPConnection(urlsplit(self.base_url).netloc)
+            self._own.connection = connection
+            self._opened.append(connection)
+        connection.timeout = seconds
+        if connection.sock is not None:
+            connection.sock.settimeout(seconds)
+        return connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._opened:
+            connection.close()
 
 
 @contextlib.contextmanager
