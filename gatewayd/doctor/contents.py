@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from gatewayd.doctor.findings import DoctorFinding
+from gatewayd.doctor.state_folder import value_command
 
 SCHEMA_MENDS: Final = {
     "schema_older": ("schema-older", "gatewayd --migrate"),
@@ -17,12 +19,16 @@ MEBIBYTE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredLimit:
-    """A setting with its value (0 for no limit), and the largest stored thing that it limits, in bytes."""
+    """A setting with its value (0 for no limit), and the largest stored thing that it limits, in bytes.
+
+    `place` is the line of the configuration file that sets it, None if another source does.
+    """
 
     setting: str
     value: int
     largest: int
     noun: str
+    place: tuple[Path, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +62,14 @@ def check_limits(limits: Sequence[StoredLimit]) -> Iterator[DoctorFinding]:
     """Compare limits with what is stored: a larger thing could not be stored again, after a restore."""
     for limit in limits:
         if 0 < limit.value < limit.largest:
-            name, needed = limit.setting.upper(), -(-limit.largest // MEBIBYTE)
+            needed = f"{-(-limit.largest // MEBIBYTE)}MiB"
+            command = f"systemctl edit gatewayd  # Environment={limit.setting.upper()}={needed}"
+            if limit.place is not None:
+                command = value_command(*limit.place, limit.setting, needed)
             yield DoctorFinding(
                 "limit-small",
                 f"{limit.setting} is {limit.value} bytes, and {limit.noun} has {limit.largest}",
-                f"systemctl edit gatewayd  # Environment={name}={needed}MiB",
+                command,
             )
 
 

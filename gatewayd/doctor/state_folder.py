@@ -74,7 +74,12 @@ def file_command(path: Path) -> str:
 
 def line_command(path: Path, line: int, setting: str) -> str:
     """Return the command that puts a new secret into the line of a configuration file that sets it."""
-    return f"""sed -i "{line}s/.*/{setting} = \\"$({RANDOM_TEXT})\\"/" {_quoted(path)}"""
+    return value_command(path, line, setting, f"$({RANDOM_TEXT})")
+
+
+def value_command(path: Path, line: int, setting: str, value: str) -> str:
+    """Return the command that puts a text into the line of a configuration file that sets it."""
+    return f"""sed -i "{line}s/.*/{setting} = \\"{value}\\"/" {_quoted(path)}"""
 
 
 def check_signing_secret(secret: str, origin: str, command: str) -> Iterator[DoctorFinding]:

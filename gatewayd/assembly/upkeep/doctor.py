@@ -141,6 +141,10 @@ def _stored_checks(
 ) -> list[Callable[[], Awaitable[Findings]]]:
     """Return the checks that need an open database only."""
     figures = TortoiseContents()
+    origin = settings.origins["rag_file_max_size"]
+    place = None
+    if origin.kind is OriginKind.FILE and origin.file is not None and origin.line is not None:
+        place = (origin.file, origin.line)
 
     async def damage() -> Findings:
         try:
@@ -156,6 +160,7 @@ def _stored_checks(
             int(settings.rag_file_max_size),
             await figures.largest_file(),
             "a stored file",
+            place,
         )
         return [
             *contents.check_limits([limit]),

@@ -1,6 +1,8 @@
 """The doctor over the state of a stopped gateway: what it advises mends, and nothing else is changed."""
 
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,29 @@ async def test_advice_for_secrets_of_the_service_manager(tmp_path: Path, state: 
     by_variable = {"DATA_DIR": str(state), "WEBUI_SECRET_KEY": SHORT}
     command = (await codes_of(None, by_variable))["secret-short"]
     assert command.startswith("systemctl edit gatewayd  # Environment=WEBUI_SECRET_KEY=")
+
+
+async def test_a_small_limit_of_a_configuration_file_is_raised_in_its_line(
+    tmp_path: Path, state: Path
+) -> None:
+    file = tmp_path / "a gatewayd.toml"
+    file.write_text("port = 1234\nrag_file_max_size = 5\n")
+    file.chmod(0o600)
+    with closing(sqlite3.connect(state / "gatewayd.db")) as database, database:
+        columns = ("id", "user_id", "name", "name_key", "digest", "checksum", "status", "data")
+        names = ", ".join(f'"{name}"' for name in columns)
+        database.execute(
+            f"INSERT INTO files ({names}, size, characters, chunks, updated_at, created_at)"
+            f" VALUES ('f1', 'u1', 'n', 'n', 'd', 'c', 'completed', '{{}}', ?, 0, 0, 1, 1)",
+            ((9 << 20) + 1,),
+        )
+
+    async def commands() -> list[str]:
+        found = await examine_stopped(load(file, {"DATA_DIR": str(state)}))
+        return [each.command for each in found if each.code == "limit-small"]
+
+    [command] = await commands()
+    subprocess.run(["/bin/sh", "-c", command], check=True, timeout=30)
+    assert await commands() == []
+    settings = load(file, {"DATA_DIR": str(state)})
+    assert (settings.port, int(settings.rag_file_max_size)) == (1234, 10 << 20)
