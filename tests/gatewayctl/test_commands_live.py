@@ -252,6 +252,8 @@ SCRIPTS: dict[str, list[Step]] = {
     "secret": [
         Step("secret rotate --config {here} --yes"),
         Step("secret rotate --config {idle} --yes", 5),
+        Step("secret rotate-provider openai --key-file - --dry-run", stdin="hush"),
+        Step("secret rotate-provider openai --key-file - --yes", 6, stdin="hush"),
         Step("secret rotate-provider {f}-none --key-file - --yes", 5, stdin="hush"),
     ],
     "backup": [
