@@ -1,11 +1,12 @@
 """Tests for gatewayd.http.connections.request_uses."""
 
 from dataclasses import fields
+from typing import cast
 
 from gatewayd.http.connections.request_uses import BOUND_NAMES, ConcurrencyBounds, RequestUse
 from gatewayd.http.public.completions.embeddings import EmbeddingRoutes
 from gatewayd.http.public.model_runtimes.routes import RuntimeRoutes
-from gatewayd.pipeline.embeddings import MAX_PARALLEL
+from gatewayd.pipeline.embeddings import MAX_PARALLEL, EmbeddingService
 
 
 def test_every_use_is_counted_under_bounds_that_exist() -> None:
@@ -19,7 +20,7 @@ def test_every_use_is_counted_under_bounds_that_exist() -> None:
 
 def test_requests_to_providers_are_counted_with_their_connections() -> None:
     rows = [
-        *EmbeddingRoutes.routes(EmbeddingRoutes.__new__(EmbeddingRoutes)),
+        *EmbeddingRoutes(cast(EmbeddingService, None), body_limit=1).routes(),
         *RuntimeRoutes.routes(RuntimeRoutes.__new__(RuntimeRoutes)),
     ]
     files = {row.path.partition("/{")[0]: row.use.files for row in rows if row.path != "/ollama"}
