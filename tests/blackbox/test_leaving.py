@@ -92,4 +92,5 @@ def test_leaving_many_embeddings_closes_every_batch(site: Site) -> None:
     site.provider.script(*[Reply(before=SILENCE)] * 5)
     leave(site, "/v1/embeddings", body)
     # A batch that had not begun is not sent any more.
-    assert len(site.provider.fake.requests) <= 4
+    # A list of models may be due meanwhile.
+    assert len([each for each in site.provider.fake.requests if each.method == "POST"]) <= 4
