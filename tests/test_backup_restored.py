@@ -5,6 +5,7 @@ The same for the secret that was replaced meanwhile, and for a move to PostgreSQ
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.blackbox.test_doctor import EXPECTED
 from tests.fakes.daemons.daemon import Daemon, running_daemon
 from tests.fakes.storage.postgres import Postgres
 from tests.test_backup_documented import PASSWORD, Accounts, addresses, upload
@@ -44,6 +46,13 @@ def ctl(state: Path, *words: str, **env: str) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def findings(daemon: Daemon, **env: str) -> set[str]:
+    """Return the codes of what the doctor finds, beside what the machine may have."""
+    done = daemon.run_ctl("doctor", "-o", "json", env={"DATA_DIR": str(daemon.state), **ENCRYPTED, **env})
+    assert done.returncode in {0, 1, 2}, done.stderr
+    return {each["code"] for each in json.loads(done.stdout)} - EXPECTED
 
 
 class Work:
@@ -92,6 +101,7 @@ pytestmark = pytest.mark.slow
 def worked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Work, Accounts, list[str]]:
     """Return a state with a backup that was made while accounts were, and what was acknowledged before it."""
     state = tmp_path_factory.mktemp("worked")
+    state.chmod(0o700)
     with running_daemon(state, **ENCRYPTED) as daemon:
         accounts = Accounts(daemon)
         work = Work(daemon, accounts.headers)
@@ -107,14 +117,15 @@ def test_everything_works_on_the_restored_state(worked: Any, tmp_path: Path) -> 
     [backup] = ctl(state, "backup", "list")
     assert ctl(state, "backup", "verify")["rows"] == backup["rows"]
     new = tmp_path / "new"
-    new.mkdir()
-    (new / "secret-key").write_text((state / "secret-key").read_text())
+    new.mkdir(mode=0o700)
+    shutil.copy(state / "secret-key", new)
     ctl(new, "backup", "restore", backup["path"], "--yes")
     with running_daemon(new, **ENCRYPTED) as daemon:
         assert addresses(daemon, accounts.headers) >= set(known)
         assert work.look(daemon) == work.found
         assert daemon.run_ctl("database", "check").returncode == 0
         assert daemon.run_ctl("collection", "check").returncode == 0
+        assert findings(daemon) == set()
     # A new secret: sessions stay, valves are readable, also when the former secret is gone.
     ctl(new, "secret", "rotate", "--overlap-days", "1", "--yes")
     with running_daemon(new, **ENCRYPTED) as daemon:
@@ -140,8 +151,10 @@ def test_everything_works_in_postgresql_and_back(worked: Any, tmp_path: Path, po
     ctl(new, "database", "copy", "--to", url, "--yes")
     with running_daemon(new, DATABASE_URL=url) as daemon:
         assert work.look(daemon) == work.found
+        assert findings(daemon, DATABASE_URL=url) == set()
         people = addresses(daemon, accounts.headers)
     ctl(new, "database", "copy", "--to", f"sqlite:///{back}.db", "--yes", DATABASE_URL=url)
     with running_daemon(new, DATABASE_URL=f"sqlite:///{back}.db") as daemon:
         assert work.look(daemon) == work.found
         assert addresses(daemon, accounts.headers) == people
+        assert findings(daemon, DATABASE_URL=f"sqlite:///{back}.db") == set()
