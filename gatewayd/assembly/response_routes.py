@@ -39,7 +39,7 @@ def public_response_rows(
         catalog,
         counts,
     )
-    stored = StoredForwarder(catalog, BackgroundUsage(archive, catalog.meter))
+    stored = StoredForwarder(catalog, BackgroundUsage(archive, catalog.meter, services.tasks))
     limit = settings.request_body_limit
     return [
         *ForwardingRoutes(forwarding, body_limit=limit, streams=streams).routes(),

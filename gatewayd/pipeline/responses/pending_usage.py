@@ -13,7 +13,7 @@ from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import foresee
 from gatewayd.catalog.interfaces import ForwardedAnswer
 from gatewayd.catalog.records import Model
-from gatewayd.completions.json_access import as_mapping
+from gatewayd.completions.json_access import as_mapping, as_text
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError
 from gatewayd.metering.interfaces import ChargingAdmission
@@ -26,11 +26,13 @@ from gatewayd.pipeline.filters.forwarded_answers import PassedAnswer
 from gatewayd.pipeline.filters.streams import EVENT_STREAM_TYPE
 from gatewayd.pipeline.responses.archive import ResponseArchive, StoredResponse
 from gatewayd.pipeline.responses.reply_bodies import FINAL_EVENTS, decode_reply, examined
+from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
 RUNNING: Final = frozenset({"queued", "in_progress"})
 ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+SETTLE: Final = "usage of a response"
 _FIELD: Final = "pending_usage"
 
 
@@ -38,7 +40,7 @@ _FIELD: Final = "pending_usage"
 class PendingUsage:
     """The row of usage of a response, and what is counted of it so far.
 
-    `cost` is in nano-dollars, None for an unknown price.
+    `cost` is in nano-dollars, None for an unknown price; `is_estimated` is that of the call.
     """
 
     day: str
@@ -47,13 +49,15 @@ class PendingUsage:
     endpoint: str
     counted: TokenUsage
     cost: int | None
+    is_estimated: bool
 
 
 def pending_body(call: MeteredCall | None, status: str, now: int) -> Body:
     """Return what is stored of a response whose reply had this status, empty if nothing is pending."""
     if status not in RUNNING or call is None or call.usage is None:
         return {}
-    pending = PendingUsage(day_of(now), call.key_id, call.model, call.endpoint, call.usage, call.cost)
+    counted = (call.usage, call.cost, call.is_estimated)
+    pending = PendingUsage(day_of(now), call.key_id, call.model, call.endpoint, *counted)
     return {_FIELD: {**asdict(pending), "counted": list(call.usage)}}
 
 
@@ -68,20 +72,31 @@ def pending_of(stored: StoredResponse) -> PendingUsage | None:
 class BackgroundUsage:
     """Counts responses in the background: usage in the transaction that ends them, budgets right after."""
 
-    def __init__(self, archive: ResponseArchive, meter: CallMeter) -> None:
+    def __init__(self, archive: ResponseArchive, meter: CallMeter, tasks: TaskRegistry) -> None:
         self._archive = archive
         self._meter = meter
+        self._tasks = tasks
 
     async def settle(
         self, stored: StoredResponse, model: Model, actor: Actor, told: TokenUsage | None
     ) -> None:
-        """Count what the provider told at the end, once; without that the estimate remains.
+        """Count what the provider told at the end, once, also if the caller is cancelled meanwhile.
 
-        Raises the errors of the store; nothing is counted then, and the next read counts it.
+        Without that the estimate remains. Raises the errors of the store; nothing is counted then, and the
+        next read counts it.
         """
         pending = pending_of(stored)
-        if pending is None:
-            return
+        if pending is not None:
+            await self._tasks.finish(SETTLE, self._settle(stored, pending, model, actor, told))
+
+    async def _settle(
+        self,
+        stored: StoredResponse,
+        pending: PendingUsage,
+        model: Model,
+        actor: Actor,
+        told: TokenUsage | None,
+    ) -> None:
         if told is None or not told.total:
             await self._archive.settle(stored, {})
             return
@@ -110,7 +125,6 @@ class BackgroundUsage:
 def _rest(pending: PendingUsage, told: TokenUsage, cost: int | None) -> UsageSums:
     """Return what a row of usage lacks, and what it has too much."""
     counted = pending.counted
-    is_estimated = counted != NO_USAGE
     return UsageSums(
         prompt=told.prompt - counted.prompt,
         cached=told.cached - counted.cached,
@@ -118,8 +132,8 @@ def _rest(pending: PendingUsage, told: TokenUsage, cost: int | None) -> UsageSum
         completion=told.completion - counted.completion,
         reasoning=told.reasoning - counted.reasoning,
         cost=(cost or 0) - (pending.cost or 0),
-        unpriced=int(cost is None) - int(is_estimated and pending.cost is None),
-        estimated=-int(is_estimated),
+        unpriced=int(cost is None) - int(counted != NO_USAGE and pending.cost is None),
+        estimated=-int(pending.is_estimated),
     )
 
 
@@ -154,7 +168,7 @@ class EndedAnswer(PassedAnswer):
 
     async def _look(self, value: Any) -> None:
         response = as_mapping(value)
-        if response.get("id") != self._id or response.get("status") not in ENDED:
+        if response.get("id") != self._id or as_text(response.get("status")) not in ENDED:
             return
         try:
             await self._ended(read_usage(response.get("usage")))

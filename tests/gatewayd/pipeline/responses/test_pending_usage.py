@@ -16,6 +16,7 @@ from gatewayd.metering.records import NO_USAGE, CallOutcome, MeteredCall, TokenU
 from gatewayd.metering.usage_records import UsageKey, UsageSums
 from gatewayd.pipeline.responses.archive import ArchiveBounds, ResponseArchive, StoredResponse
 from gatewayd.pipeline.responses.pending_usage import BackgroundUsage, EndedAnswer, pending_body, pending_of
+from gatewayd.tasks import TaskRegistry
 from tests.fakes.providers.models import make_actor, make_model
 from tests.fakes.storage.memory_responses import MemoryResponses
 from tests.gatewayd.pipeline.filters.test_streams import Reads
@@ -32,6 +33,8 @@ class Charged:
 
     def __init__(self) -> None:
         self.calls: list[MeteredCall] = []
+        self.is_open = asyncio.Event()
+        self.is_open.set()
 
     def concerns(self, call: MeteredCall) -> bool:
         return False
@@ -49,6 +52,7 @@ class Charged:
         return True
 
     async def charge(self, call: MeteredCall) -> None:
+        await self.is_open.wait()
         self.calls.append(call)
 
 
@@ -59,13 +63,15 @@ def price(call: MeteredCall, usage: TokenUsage) -> int | None:
 class Bench:
     """A response in the background whose request was counted by an estimate of its prompt."""
 
-    def __init__(self, counted: TokenUsage, source: str = "acme") -> None:
-        self.store, self.charged = MemoryResponses(), Charged()
+    def __init__(
+        self, counted: TokenUsage, source: str = "acme", *, is_estimated: bool | None = None
+    ) -> None:
+        self.store, self.charged, self.tasks = MemoryResponses(), Charged(), TaskRegistry()
         self.archive = ResponseArchive(self.store, clock=lambda: NOON)
-        self.usage = BackgroundUsage(self.archive, CallMeter([], [self.charged], price))
+        self.usage = BackgroundUsage(self.archive, CallMeter([], [self.charged], price), self.tasks)
         call = MeteredCall("ann", ("crew",), "k1", "m", "responses")
         call.source, call.ended_at, call.outcome = source, call.began, CallOutcome.ANSWERED
-        call.usage, call.is_estimated = counted, counted.total > 0
+        call.usage, call.is_estimated = counted, counted.total > 0 if is_estimated is None else is_estimated
         call.cost = price(call, counted)
         self.row = UsageSums()
         count_call(self.row, call)
@@ -101,6 +107,28 @@ async def test_the_row_has_what_the_provider_told(counted: TokenUsage) -> None:
 async def test_a_model_without_a_price_stays_without_one() -> None:
     row = await Bench(TokenUsage(prompt=3), "odd").settle(TOLD)
     assert (row.unpriced, row.cost, row.prompt) == (1, 0, 9)
+
+
+async def test_tokens_that_the_first_reply_told_are_no_estimate() -> None:
+    bench = Bench(TokenUsage(prompt=9), is_estimated=False)
+    row = await bench.settle(TOLD)
+    assert (row.prompt, row.completion, row.cost) == (9, 20, 7 * 29)
+    assert (row.requests, row.estimated, row.unpriced) == (1, 0, 0)
+
+
+async def test_a_reader_who_leaves_does_not_keep_budgets_from_the_charge() -> None:
+    bench = Bench(TokenUsage(prompt=3))
+    bench.charged.is_open.clear()
+    reader = asyncio.ensure_future(bench.settle(TOLD))
+    while not bench.store.usage:
+        await asyncio.sleep(0)
+    reader.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reader
+    bench.charged.is_open.set()
+    while bench.tasks.count:
+        await asyncio.sleep(0)
+    assert len(bench.charged.calls) == 1
 
 
 async def test_several_readers_count_it_once() -> None:
@@ -152,6 +180,7 @@ def event(status: str) -> bytes:
         ([orjson.dumps(response("completed", "r2"))], "application/json", False),
         ([orjson.dumps({"object": "list", "data": [response("completed")]})], "application/json", False),
         ([b"{"], "application/json", False),
+        ([orjson.dumps({**response("completed"), "status": ["completed"]})], "application/json", False),
         ([event("in_progress"), event("incomplete")], "text/event-stream", True),
         ([event("in_progress")], "text/event-stream", False),
     ],

@@ -123,7 +123,7 @@ async def opened(
             catalog,
             LocalCounts(count_locally),
         )
-        usage = BackgroundUsage(archive, catalog.meter)
+        usage = BackgroundUsage(archive, catalog.meter, tasks)
         repeatable = None
         if resumable is not None:
             repeatable = RepeatableAnswers(resumable, IdempotentReplies(MemoryReplies(), tasks))
