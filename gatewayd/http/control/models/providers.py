@@ -23,7 +23,7 @@ class ControlProviderRoutes:
 
     def routes(self) -> Sequence[Route]:
         """Return the row."""
-        return [serve(routes.REPLACE_PROVIDER_KEY, self.replace_key, interruptible=True)]
+        return [serve(routes.REPLACE_PROVIDER_KEY, self.replace_key)]
 
     async def replace_key(self, request: web.Request) -> web.StreamResponse:
         """Take `NewProviderKey`, test it, use it at once, answer `ProviderKeyWritten`."""

@@ -1,11 +1,15 @@
 """`/v1/providers`."""
 
+import asyncio
 import logging
+from typing import Any
 
+import aiohttp
 import pytest
 from pydantic import ValidationError
 
 from gatewayctl.wire import routes
+from gatewayctl.wire.base import HEADER, VERSION
 from gatewayctl.wire.upkeep.providers import NewProviderKey
 from gatewayd.catalog.providers.records import ProviderFamily
 from tests.fakes.daemons.control_documents import refused
@@ -46,3 +50,32 @@ async def test_refusals(control: Control) -> None:
         with pytest.raises(ValidationError):
             NewProviderKey(key=key)
     assert keys(control) == ["file-key", "canary-stored-key"]
+
+
+async def test_a_client_who_leaves_does_not_part_what_is_stored_from_what_is_in_use(
+    control: Control, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = control.providers._store
+    save, stored, may_end = store.save, asyncio.Event(), asyncio.Event()
+    used = asyncio.Event()
+    control.providers.on_change = used.set
+
+    async def slow_save(*args: Any, **named: Any) -> None:
+        await save(*args, **named)
+        stored.set()
+        await may_end.wait()
+
+    monkeypatch.setattr(store, "save", slow_save)
+    with caplog.at_level(logging.INFO):
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(control.socket))) as session:
+            url = "http://gatewayd/v1/providers/acme/key"
+            asked = session.post(url, json=KEY.model_dump(), headers={HEADER: VERSION})
+            client = asyncio.ensure_future(asked.__aenter__())
+            await stored.wait()
+            client.cancel()
+            await asyncio.gather(client, return_exceptions=True)
+        may_end.set()
+        await asyncio.wait_for(used.wait(), 20)
+    assert "secret rotate-provider" in caplog.text
+    assert store.stored.providers[0].key == KEY.key
+    assert keys(control) == ["file-key", KEY.key]
