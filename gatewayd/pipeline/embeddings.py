@@ -10,6 +10,7 @@ from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.records import Body
 from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.metering.records import MAX_TOKENS
 from gatewayd.pipeline.endpoints import endpoint_not_found, lacks_endpoint
 from gatewayd.pipeline.filters.conversions import EmbeddingInputs
 from gatewayd.pipeline.filters.inputs import InputFilters, RequestCaller
@@ -152,13 +153,13 @@ def _is_vector(value: Any) -> bool:
 
 
 def _usage(answers: Sequence[Body]) -> dict[str, int]:
-    """Return the sums over the batches; missing counts are 0, because clients need both fields."""
+    """Return the sums over the batches; missing and absurd counts are 0, because clients need both fields."""
     given = [usage for answer in answers if isinstance(usage := answer.get("usage"), Mapping)]
     return {name: sum(_count(usage.get(name)) for usage in given) for name in USAGE_FIELDS}
 
 
 def _count(value: object) -> int:
-    return value if type(value) is int and value >= 0 else 0
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else 0
 
 
 def _broken(model: Model, sentence: str) -> GatewayError:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
 import pytest
 
 from gatewayd.accounts.records import Role
@@ -12,6 +13,7 @@ from gatewayd.catalog.interfaces import CallContext
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.completions.records import Body
+from gatewayd.dialects.embeddings import render
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.pipeline.embeddings import EmbeddingService
 from gatewayd.pipeline.filters.inputs import RequestCaller
@@ -187,6 +189,10 @@ async def test_usage_is_only_what_counts(catalog: Catalog) -> None:
     embeddings = await using(catalog, Embedder(answer=odd))
     answer = await embeddings.run(asking(1), RequestCaller(ADMIN, "r1"))
     assert answer["usage"] == {"prompt_tokens": 0, "total_tokens": 0}
+    absurd = {"prompt_tokens": 2**63 - 1, "total_tokens": 2**63 - 1}
+    embeddings = await using(catalog, Embedder(answer=lambda body: {**vectors(body), "usage": absurd}))
+    answer = await embeddings.run(asking(130), RequestCaller(ADMIN, "r1"))
+    assert orjson.loads(render(answer, "m", "float"))["usage"] == {"prompt_tokens": 0, "total_tokens": 0}
     embeddings = await using(catalog, Embedder(answer=lambda _: {"data": [item(1.0)], "usage": None}))
     assert (await embeddings.run(asking(1), RequestCaller(ADMIN, "r1")))["usage"]["total_tokens"] == 0
 
