@@ -125,14 +125,16 @@ class BackgroundUsage:
 def _rest(pending: PendingUsage, told: TokenUsage, cost: int | None) -> UsageSums:
     """Return what a row of usage lacks, and what it has too much."""
     counted = pending.counted
+    # A row has no cost of a call without tokens.
+    has_cost = counted != NO_USAGE
     return UsageSums(
         prompt=told.prompt - counted.prompt,
         cached=told.cached - counted.cached,
         cache_written=told.cache_written - counted.cache_written,
         completion=told.completion - counted.completion,
         reasoning=told.reasoning - counted.reasoning,
-        cost=(cost or 0) - (pending.cost or 0),
-        unpriced=int(cost is None) - int(counted != NO_USAGE and pending.cost is None),
+        cost=(cost or 0) - has_cost * (pending.cost or 0),
+        unpriced=int(cost is None) - int(has_cost and pending.cost is None),
         estimated=-int(pending.is_estimated),
     )
 

@@ -57,7 +57,8 @@ class Charged:
 
 
 def price(call: MeteredCall, usage: TokenUsage) -> int | None:
-    return None if call.source == "odd" else 7 * usage.total
+    fee = 100 if call.source == "fee" else 0
+    return None if call.source == "odd" else fee + 7 * usage.total
 
 
 class Bench:
@@ -107,6 +108,11 @@ async def test_the_row_has_what_the_provider_told(counted: TokenUsage) -> None:
 async def test_a_model_without_a_price_stays_without_one() -> None:
     row = await Bench(TokenUsage(prompt=3), "odd").settle(TOLD)
     assert (row.unpriced, row.cost, row.prompt) == (1, 0, 9)
+
+
+@pytest.mark.parametrize("counted", [TokenUsage(prompt=3), NO_USAGE])
+async def test_the_price_of_a_request_counts_once(counted: TokenUsage) -> None:
+    assert (await Bench(counted, "fee").settle(TOLD)).cost == 100 + 7 * 29
 
 
 async def test_tokens_that_the_first_reply_told_are_no_estimate() -> None:
