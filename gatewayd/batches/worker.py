@@ -188,6 +188,10 @@ class BatchWorker:
         except (GatewayError, OSError) as error:
             log.warning("batch waits: %s", full_message(error), extra={"batch": batch.id})
             await asyncio.sleep(PAUSE_SECONDS)
+        except asyncio.CancelledError:
+            # The end of the duty is no failure of the batch.
+            self._crashes[batch.id] -= 1
+            raise
         self._crashes.pop(batch.id, None)
 
     async def _bring_to_end(self, batch: Batch, source: Path) -> None:

@@ -391,3 +391,24 @@ async def test_a_worker_looks_as_often_as_it_is_told(site: Site) -> None:
     finally:
         working.cancel()
     assert site.asked == 3
+
+
+async def test_a_node_that_loses_the_duty_often_gives_no_batch_up(site: Site) -> None:
+    begun = asyncio.Event()
+
+    async def wait(*_: Any) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    run, site.run = site.run, wait  # type: ignore[method-assign]
+    await site.add()
+    for _ in range(MAX_CRASHES + 1):
+        begun.clear()
+        working = asyncio.create_task(site.worker.work())
+        await begun.wait()
+        working.cancel()
+        await asyncio.wait([working])
+    site.run = run  # type: ignore[method-assign]
+    done = await site.finish()
+    assert done is not None
+    assert (done.status, done.completed) == (BatchStatus.COMPLETED, 3)
