@@ -361,11 +361,17 @@ class PassedRun:
     async def _store(self, results: str) -> GatewayError | None:
         """Store results, again and again until they are whole; return the error if they are gone."""
         self._pauses = self._services.pauses()
+        is_again = False
         while True:
             try:
+                if is_again:
+                    await self._usage.recount(self.progress)
+                is_again = True
                 batches = self._batches()
                 await self._answers.store(await batches.read(results), batches)
             except GatewayError as error:
+                if error.code == LEASE_TAKEN:
+                    raise
                 self._warn("cannot read the results of a provider", error)
                 if error.kind is ErrorKind.NOT_FOUND:
                     return error

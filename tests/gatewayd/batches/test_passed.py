@@ -667,6 +667,15 @@ async def test_a_kill_between_storing_and_counting(bench: PassedBench, place: st
     assert bench.provider.count("POST batches") == 1
 
 
+async def test_answers_whose_usage_was_not_counted_are_counted_without_a_kill(bench: PassedBench) -> None:
+    """The database was away behind the answers, and is there when the results are read again."""
+    bench.store.fails = [GatewayError(ErrorKind.UNAVAILABLE, "no database")] * 2
+    await bench.add(bodies(300))
+    batch = await bench.finish()
+    assert (batch.status, batch.completed) == (BatchStatus.COMPLETED, 300)
+    assert (bench.counted().requests, bench.counted().prompt) == (300, 1500)
+
+
 async def test_a_kill_behind_the_results_asks_the_provider_for_nothing(bench: PassedBench) -> None:
     await bench.add(bodies(2))
     held = asyncio.Event()
