@@ -15,7 +15,7 @@ from gatewayd.batches.interfaces import RequestRunner
 from gatewayd.batches.passed import PassedBatches
 from gatewayd.batches.passed_choice import PassedChoice
 from gatewayd.batches.passed_run import PassedServices
-from gatewayd.batches.progress import take_over_files
+from gatewayd.batches.progress import move_to_files, take_over_files
 from gatewayd.batches.records import BatchDialect
 from gatewayd.batches.requests import BatchRequests
 from gatewayd.batches.run import LineServices
@@ -141,10 +141,18 @@ async def open_batches(
     passed = PassedBatches(services, passing.catalog, render_failure, folder / "passed")
     poll = NODE_POLL_SECONDS if storage.is_of_node else POLL_SECONDS
     await passed.take_over()
-    progress, answers = folder / "progress", TortoiseBatchAnswers(fence) if storage.has_rows else None
-    if answers is not None:
-        await take_over_files(progress, answers)
-    worker = BatchWorker(own_rows, files, lines, tasks, progress, passed=passed, poll=poll, answers=answers)
+    progress, answers = folder / "progress", TortoiseBatchAnswers(fence)
+    await (take_over_files if storage.has_rows else move_to_files)(progress, answers)
+    worker = BatchWorker(
+        own_rows,
+        files,
+        lines,
+        tasks,
+        progress,
+        passed=passed,
+        poll=poll,
+        answers=answers if storage.has_rows else None,
+    )
     return BatchServices(Batches(rows, files, worker, actors, passed=passed), worker)
 
 

@@ -106,6 +106,10 @@ class AnswerStore(Protocol):
         """Yield the answers of a batch in the order in which they were stored."""
         ...
 
+    async def batch_ids(self) -> Collection[str]:
+        """Return the ids of the batches that have answers."""
+        ...
+
     async def take_over(self, batch_id: str, pieces: Iterator[bytes]) -> bool:
         """Store answers from a file, which is read in threads, all or none.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from gatewayd.batches.interfaces import AnswerStore
-from gatewayd.batches.progress_file import FinishedLine, ProgressFile, encode_records
+from gatewayd.batches.progress_file import FinishedLine, ProgressFile, encode_records, parse_record
 from gatewayd.errors import ErrorKind, GatewayError, full_message
 
 log = logging.getLogger(__name__)
@@ -45,9 +45,7 @@ class BatchProgress:
     async def open(self, total: int) -> None:
         """Read the answers of an earlier run; raises OSError and unavailable."""
         if self._answers is not None:
-            await asyncio.to_thread(self._file.clear)
-            async for piece in self._answers.read(self._batch_id):
-                await asyncio.to_thread(self._file.extend, piece)
+            await _copy(self._batch_id, self._file, self._answers)
         await asyncio.to_thread(self._file.open, total)
 
     def is_done(self, number: int) -> bool:
@@ -69,8 +67,8 @@ class BatchProgress:
         return self._file.records()
 
     async def close(self) -> None:
-        """Close the file."""
-        await asyncio.to_thread(self._file.close)
+        """Close the file, and delete a copy: another node may go on, or the user be erased."""
+        await asyncio.to_thread(self._file.close if self._answers is None else self._file.remove)
 
     async def remove(self) -> None:
         """Delete the answers; raises conflict once another node has taken the batch over."""
@@ -82,17 +80,38 @@ class BatchProgress:
 async def take_over_files(folder: Path, answers: AnswerStore) -> None:
     """Store the answers in files, whose names are the ids of their batches, unless there are rows.
 
-    A file that cannot be read stays, and its lines run again. Raises unavailable.
+    A file that cannot be read stays, and its lines run again. One that cannot be deleted stays, too. Raises
+    unavailable.
     """
     for path in await asyncio.to_thread(lambda: sorted(folder.iterdir()) if folder.exists() else []):
         try:
             await answers.take_over(path.name, _pieces(path))
+            await asyncio.to_thread(path.unlink, missing_ok=True)
         except GatewayError as error:
             if error.kind is not ErrorKind.INTERNAL:
                 raise
             log.warning("%s", error.full_message)
-            continue
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+        except OSError as error:
+            log.warning("cannot delete former answers of batches: %s", full_message(error))
+
+
+async def move_to_files(folder: Path, answers: AnswerStore) -> None:
+    """Store the answers of rows in files, after a copy of a database whose answers were rows.
+
+    The rows of a batch go when its file is on the disk. Raises OSError and unavailable.
+    """
+    await answers.remove_ended()
+    for batch_id in await answers.batch_ids():
+        file = ProgressFile(folder / batch_id)
+        await _copy(batch_id, file, answers)
+        await asyncio.to_thread(file.sync)
+        await answers.remove(batch_id)
+
+
+async def _copy(batch_id: str, file: ProgressFile, answers: AnswerStore) -> None:
+    await asyncio.to_thread(file.clear)
+    async for piece in answers.read(batch_id):
+        await asyncio.to_thread(file.extend, piece)
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -101,7 +120,8 @@ def _pieces(path: Path) -> Iterator[bytes]:
     try:
         with path.open("rb") as file:
             for line in file:
-                if not line.endswith(b"\n"):
+                # What is stored behind a damaged record would not be found.
+                if parse_record(line) is None:
                     break
                 piece += line
                 if len(piece) >= PIECE_BYTES:

@@ -86,6 +86,11 @@ class ProgressFile:
         with self._path.open("ab") as file:
             file.write(piece)
 
+    def sync(self) -> None:
+        """Write a copy out to the disk."""
+        sync_to_disk(self._path)
+        sync_to_disk(self._path.parent)
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -111,11 +116,19 @@ class ProgressFile:
         end = 0
         with self._path.open("rb") as file:
             for raw in file:
-                number, _, rest = raw.partition(b" ")
-                if not raw.endswith(b"\n") or not number.isdigit() or int(number) >= len(self._done):
+                record = parse_record(raw)
+                if record is None or record.number >= len(self._done):
                     return
                 end += len(raw)
-                yield FinishedLine(int(number), rest[:1] == b"1", rest[2:-1]), end
+                yield record, end
+
+
+def parse_record(raw: bytes) -> FinishedLine | None:
+    """Return a record; None for a half one, and for what a power failure left in its place."""
+    number, _, rest = raw.partition(b" ")
+    if not raw.endswith(b"\n") or not number.isdigit():
+        return None
+    return FinishedLine(int(number), rest[:1] == b"1", rest[2:-1])
 
 
 def encode_records(records: Iterable[FinishedLine]) -> bytes:

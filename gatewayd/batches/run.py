@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,9 @@ MAX_ATTEMPTS: Final = 5
 """Maximum number of attempts of a line whose source is busy or cannot be reached."""
 
 MAX_PAUSE_SECONDS: Final = 60.0
+MAX_BYTES_AT_ONCE: Final = 8 << 20
+"""Number of bytes of answers that are stored in one step; one larger answer is stored alone."""
+
 MAX_RESULT_BYTES: Final = 2 * 1024**3
 """Number of bytes of the answers of a batch, after which its remaining requests fail."""
 
@@ -99,10 +103,11 @@ class BatchRun:
             await self._keep(result)
 
     async def _keep(self, result: FinishedLine) -> None:
-        """Store an answer, with those that came while others were stored."""
+        """Store an answer, with those that came while others were stored, the oldest first."""
         self._waiting.append(result)
         async with self._writes:
-            records, self._waiting = self._waiting, []
+            records = self._waiting[: _count_at_once(self._waiting)]
+            del self._waiting[: len(records)]
             if records:
                 await self._store(records)
 
@@ -202,6 +207,12 @@ class BatchRun:
                 await self._stopped.wait()
         except TimeoutError:
             return
+
+
+def _count_at_once(waiting: Sequence[FinishedLine]) -> int:
+    """Return how many answers are stored in one step, one at least."""
+    sizes = accumulate(len(each.result) for each in waiting)
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= MAX_BYTES_AT_ONCE, sizes)))
 
 
 class _BusyError(Exception):

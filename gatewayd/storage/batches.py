@@ -175,6 +175,12 @@ class TortoiseBatchAnswers:
                     ).order_by("id")
                 yield b"".join([bytes(row.records) for row in rows])
 
+    async def batch_ids(self) -> Collection[str]:
+        """Return the ids of the batches that have answers."""
+        with translate_errors("list the answers of batches"):
+            rows = await BatchAnswersRow.all().distinct().values("batch_id")
+        return {row["batch_id"] for row in rows}
+
     async def take_over(self, batch_id: str, pieces: Iterator[bytes]) -> bool:
         """Store answers from a file."""
         if not fits_columns(BatchRow, id=batch_id):

@@ -1,7 +1,7 @@
 """The answers of one batch in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gatewayd.errors import GatewayError
@@ -28,6 +28,9 @@ class MemoryAnswers:
     async def read(self, batch_id: str) -> AsyncIterator[bytes]:
         for piece in self.pieces:
             yield piece
+
+    async def batch_ids(self) -> Sequence[str]:
+        return ["b"] if self.pieces else []
 
     async def take_over(self, batch_id: str, pieces: Iterator[bytes]) -> bool:
         found = list(pieces)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from gatewayd.accounts.records import Actor
 from gatewayd.batches import run as run_module
 from gatewayd.batches.interfaces import AnswerStore
-from gatewayd.batches.progress import BatchProgress, take_over_files
+from gatewayd.batches.progress import BatchProgress, move_to_files, take_over_files
 from gatewayd.batches.progress_file import ProgressFile
 from gatewayd.batches.records import Batch, BatchDialect, BatchStatus
 from gatewayd.batches.run import BatchRun, LineServices
@@ -246,6 +246,46 @@ async def test_answers_wait_for_the_database(trial: Trial, caplog: pytest.LogCap
     assert [piece.count(b"\n") for piece in rows.pieces] == [1, 5]
 
 
+async def test_answers_that_wait_are_stored_in_pieces(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of the database has a maximum length, and the answers of many requests at once have not."""
+    monkeypatch.setattr(run_module, "MAX_BYTES_AT_ONCE", 1)
+    trial.answers = rows = MemoryAnswers()
+    trial.parallel = 6
+    run = trial.make()
+
+    async def others() -> None:
+        async with asyncio.timeout(20):
+            while len(run._waiting) < 5 and not rows.pieces:
+                await asyncio.sleep(0.001)
+
+    rows.before_add = others
+    await run.run()
+    assert outcomes(run) == dict.fromkeys(range(1, 7), True)
+    assert [piece.count(b"\n") for piece in rows.pieces] == [1] * 6
+
+
+async def test_a_copy_goes_with_its_run(trial: Trial) -> None:
+    """The node may never run the batch again, and its user may be erased."""
+    trial.answers = MemoryAnswers()
+    run = trial.make()
+    await run.run()
+    assert (trial.folder / "progress").exists()
+    await run.progress.close()
+    assert not (trial.folder / "progress").exists()
+
+
+async def test_rows_of_another_database_are_moved_to_files(tmp_path: Path) -> None:
+    rows = MemoryAnswers()
+    await move_to_files(tmp_path / "none", rows)
+    rows.pieces = [b"1 1 {}\n", b"2 0 {}\n"]
+    # What an interrupted start left.
+    (tmp_path / "b").write_bytes(b"3 1 {}\n")
+    await move_to_files(tmp_path, rows)
+    assert ((tmp_path / "b").read_bytes(), rows.pieces) == (b"1 1 {}\n2 0 {}\n", [])
+    await move_to_files(tmp_path, rows)
+    assert (tmp_path / "b").exists()
+
+
 @pytest.mark.parametrize("kind", [ErrorKind.CONFLICT, ErrorKind.NOT_FOUND])
 async def test_a_batch_of_another_node_or_of_nobody_ends_the_run(trial: Trial, kind: ErrorKind) -> None:
     trial.answers = rows = MemoryAnswers([GatewayError(kind, "cannot write: taken over")])
@@ -255,7 +295,13 @@ async def test_a_batch_of_another_node_or_of_nobody_ends_the_run(trial: Trial, k
     assert len(trial.runner.seen) < 6
 
 
-async def test_files_are_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def no_batch(batch_id: str, pieces: Iterator[bytes]) -> bool:
+    return False
+
+
+async def test_files_are_taken_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = MemoryAnswers()
     await take_over_files(tmp_path / "none", rows)
     whole = b"1 1 {}\n2 0 {}\n"
@@ -263,12 +309,22 @@ async def test_files_are_taken_over(tmp_path: Path, caplog: pytest.LogCaptureFix
     (tmp_path / "c").write_bytes(b"")
     await take_over_files(tmp_path, rows)
     assert (rows.pieces, list(tmp_path.iterdir())) == ([whole], [])
+    # What a power failure left of a record ends the file: what comes behind it would not be found.
+    (tmp_path / "b").write_bytes(b"1 1 {}\n\0\0\0\n2 1 {}\n")
+    rows.pieces = []
+    await take_over_files(tmp_path, rows)
+    assert rows.pieces == [b"1 1 {}\n"]
     # What cannot be read stays where it is.
     (tmp_path / "a-folder").mkdir()
     (tmp_path / "d").write_bytes(whole)
     await take_over_files(tmp_path, rows)
     assert [path.name for path in tmp_path.iterdir()] == ["a-folder"]
     assert "cannot take over the answers of the batch a-folder" in caplog.text
+    # Neither is the start refused for what cannot be deleted.
+    monkeypatch.setattr(rows, "take_over", no_batch)
+    await take_over_files(tmp_path, rows)
+    assert "cannot delete former answers of batches" in caplog.text
+    monkeypatch.undo()
     rows.failures = [GatewayError(ErrorKind.UNAVAILABLE, "no database")]
     (tmp_path / "d").write_bytes(whole)
     with pytest.raises(GatewayError, match="no database"):

@@ -218,8 +218,10 @@ async def test_answers_of_a_batch(stored: Chatting, monkeypatch: pytest.MonkeyPa
     answers, batches = TortoiseBatchAnswers(), TortoiseBatches()
     await batches.add(FULL)
     assert await read(answers) == []
+    assert set(await answers.batch_ids()) == set()
     for piece in (b"1 1 \xff\n", b"2 1 {}\n", b"3 0 {}\n"):
         await answers.add("batch_2", piece)
+    assert set(await answers.batch_ids()) == {"batch_2"}
     assert await read(answers) == [b"1 1 \xff\n2 1 {}\n3 0 {}\n"]
     monkeypatch.setattr(store_module, "READ_BYTES", 12)
     assert await read(answers) == [b"1 1 \xff\n", b"2 1 {}\n", b"3 0 {}\n"]
