@@ -60,7 +60,7 @@ def show(session: Session) -> None:
     row = session.client.call(routes.GET_SCIM_TOKEN)
     session.show(row, VIEW)
     if row.stale:
-        session.note("The file was changed since the daemon read it: reload the daemon.")
+        session.note("The file has a token that is not accepted: reload the daemon, or delete the file.")
     _tell_when_off(session, row)
 
 

@@ -167,16 +167,20 @@ class ScimTokenKeeper:
 
     @asynccontextmanager
     async def _changing(
-        self, verb: str = "create", *, dry_run: bool = False
+        self, verb: str = "", *, dry_run: bool = False
     ) -> AsyncIterator[Sequence[StoredScimToken]]:
-        """Run a transaction that no other change overlaps, with the valid tokens, the newest first."""
+        """Run a transaction that no other change overlaps, with the valid tokens, the newest first.
+
+        The file is taken over without a verb. A verb of a user takes it over only if the database never had a
+        token: else a token that nobody was shown could replace the one that clients use.
+        """
         source = self._source
         if source.is_external:
             raise _conflict(
-                f"cannot {verb} the SCIM token: scim_token is set by {source.origin}; change it there, "
+                f"cannot {verb or 'take over'} the SCIM token: scim_token is set by {source.origin}; change it there, "
                 f"or remove it there and restart the daemon to have it kept in {DATABASE}"
             )
-        given = await self._read_file()
+        given = () if verb and await self._store.list() else await self._read_file()
         commits = self._transactor
         async with commits.rehearsal() if dry_run else commits.exclusive(TOKENS_LOCK):
             yield await self._take_over(given)

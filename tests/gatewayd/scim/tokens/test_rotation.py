@@ -217,6 +217,18 @@ async def test_a_token_in_an_edited_file_is_taken_over_if_there_is_room(
     assert scene.checker.accepts("third", "other")
 
 
+async def test_a_verb_takes_over_no_token_behind_the_one_in_use(scene: Scene) -> None:
+    await scene.keeper.create()
+    scene.path.write_text("other\n")
+    with pytest.raises(GatewayError, match="there is only one"):
+        await scene.keeper.retire()
+    assert await scene.keeper.rotate() == SECOND
+    # A token that leaked can be retired, whatever the file has.
+    scene.path.write_text("a b c")
+    assert await scene.keeper.retire() == fingerprint(FIRST)
+    assert scene.checker.accepts(SECOND)
+
+
 async def test_a_malformed_file_is_told_of_and_kept(scene: Scene) -> None:
     scene.path.write_text("a b c")
     for work in (scene.keeper.create(), scene.keeper.describe()):
