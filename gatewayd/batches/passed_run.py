@@ -154,6 +154,13 @@ class PassedRun:
 
     async def run(self) -> PassedEnd:
         """Bring the batch to its end at the provider. Raises OSError, and GatewayError of the database."""
+        try:
+            return await self._run()
+        finally:
+            # Another node may go on, or the user be erased; the requests are written anew when it goes on here.
+            await asyncio.to_thread(self._files.requests.unlink, missing_ok=True)
+
+    async def _run(self) -> PassedEnd:
         await self.progress.open(self.batch.total)
         if self._state.tried_at:
             await self._usage.recount(self.progress)

@@ -389,6 +389,19 @@ async def test_an_unavailable_provider_is_waited_for(
     assert f"status {statuses[0]}" in caplog.text
 
 
+async def test_requests_go_with_a_run_that_another_node_may_go_on_with(bench: PassedBench) -> None:
+    requests = bench.folder / "passed" / "batch_b.jsonl"
+    seen: list[bool] = []
+    bench.acts = [lambda: seen.append(requests.exists())]
+    bench.provider.failures["POST batches"] = [503] * 1000
+    await bench.add(bodies(2))
+    await bench.worker.start_waiting()
+    await until(lambda: seen)
+    assert seen == [True]
+    await bench.kill()
+    assert not requests.exists()
+
+
 async def test_a_refused_submission_fails_the_batch(bench: PassedBench) -> None:
     bench.provider.failures["POST batches"] = [400]
     await bench.add(bodies(2))
