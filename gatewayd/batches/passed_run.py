@@ -400,7 +400,12 @@ class PassedRun:
     async def _forget(self, shown: ProviderBatch) -> None:
         """Note that the results are stored, then delete them at the provider."""
         self._state.is_fetched = True
-        await self._save()
+        try:
+            await self._save()
+        except GatewayError as error:
+            # Of a batch that was deleted with its user nothing stays at the provider.
+            if error.kind is not ErrorKind.NOT_FOUND:
+                raise
         try:
             await self._batches().remove(shown, self._state.file_id)
         except GatewayError as error:

@@ -554,6 +554,24 @@ async def test_a_user_without_rights_has_the_batch_cancelled(bench: PassedBench)
     assert sorted(outcomes(bench, batch).values()) == ["account_inactive", "account_inactive", "ok"]
 
 
+async def test_results_of_a_removed_user_are_deleted_at_the_provider(
+    chats: PassedBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user is erased while the results are read."""
+    await chats.add(bodies(2))
+    add_usage = chats.store.store_usage
+
+    async def erased(batch_id: str, usage: Any, completed: int, failed: int) -> bool:
+        if completed:
+            chats.store.rows.pop(batch_id, None)
+        return await add_usage(batch_id, usage, completed, failed)
+
+    monkeypatch.setattr(chats.store, "store_usage", erased)
+    await chats.worker.start_waiting()
+    await until(lambda: not chats.tasks.list())
+    assert (chats.store.rows, chats.provider.files) == ({}, {})
+
+
 async def test_a_removed_user_has_the_batch_cancelled(bench: PassedBench) -> None:
     bench.provider.questions = 100
     bench.acts = [bench.store.rows.clear]
