@@ -157,7 +157,7 @@ class PassedRun:
         try:
             return await self._run()
         finally:
-            # Another node may go on, or the user be erased; the requests are written anew when it goes on here.
+            # Another node may go on, or the user be erased; they are written anew when it goes on here.
             await asyncio.to_thread(self._files.requests.unlink, missing_ok=True)
 
     async def _run(self) -> PassedEnd:

@@ -177,8 +177,8 @@ class ScimTokenKeeper:
         source = self._source
         if source.is_external:
             raise _conflict(
-                f"cannot {verb or 'take over'} the SCIM token: scim_token is set by {source.origin}; change it there, "
-                f"or remove it there and restart the daemon to have it kept in {DATABASE}"
+                f"cannot {verb or 'take over'} the SCIM token: scim_token is set by {source.origin}; "
+                f"change it there, or remove it there and restart the daemon to have it kept in {DATABASE}"
             )
         given = () if verb and await self._store.list() else await self._read_file()
         commits = self._transactor
