@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
             name="ScimTokenRow",
             fields=[
                 ("id", fields.BigIntField(generated=True, primary_key=True, unique=True, db_index=True)),
-                ("digest", NameColumn(unique=True, db_index=True, max_length=64)),
+                ("digest", NameColumn(unique=True, max_length=64)),
                 ("created_at", IntegerColumn()),
                 ("retired_at", IntegerColumn(null=True)),
             ],

@@ -1143,7 +1143,6 @@ CREATE INDEX idx_passages_words ON passages USING gin (words) WHERE (NOT staged)
 CREATE INDEX idx_response_id_created_6a53a4 ON response_ids USING btree (created_at);
 CREATE INDEX idx_response_id_user_id_64b8f6 ON response_ids USING btree (user_id, created_at);
 CREATE INDEX idx_revoked_tok_expires_b3eec6 ON revoked_tokens USING btree (expires_at);
-CREATE INDEX idx_scim_tokens_digest_fc97ac ON scim_tokens USING btree (digest);
 CREATE INDEX idx_sessions_expires_6bcc94 ON sessions USING btree (expires_at);
 CREATE INDEX idx_sessions_provide_da87a8 ON sessions USING btree (provider, provider_session);
 CREATE INDEX idx_sessions_user_id_80072d ON sessions USING btree (user_id);

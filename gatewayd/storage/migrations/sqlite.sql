@@ -625,5 +625,4 @@ CREATE INDEX "idx_answer_runs_task_id_699a87" ON "answer_runs" ("task_id");
 CREATE INDEX "idx_answer_runs_node_id_c8bb90" ON "answer_runs" ("node_id");
 CREATE INDEX "idx_files_updated_32bcf3" ON "files" ("updated_at", "id");
 CREATE INDEX "idx_files_user_id_11ec3a" ON "files" ("user_id", "size");
-CREATE INDEX "idx_scim_tokens_digest_fc97ac" ON "scim_tokens" ("digest");
 CREATE INDEX "idx_batch_answe_batch_i_223ee6" ON "batch_answers" ("batch_id", "id");
