@@ -1,7 +1,7 @@
 """Stores of batches and of their files."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, fields
 from typing import Any, Final
@@ -23,6 +23,7 @@ JSON_COLUMNS: Final = frozenset({"metadata", "errors"})
 FILE_COLUMNS: Final = ", ".join(each.name for each in fields(BatchFile))
 COLUMNS: Final = ", ".join(each.name for each in fields(Batch))
 PAGE_SIZE: Final = 1000
+REMOVED_ROWS: Final = 200
 READ_BYTES: Final = 8 << 20
 """Answers that are read at once; one larger row is read alone."""
 
@@ -200,18 +201,28 @@ class TortoiseBatchAnswers:
 
     async def remove(self, batch_id: str) -> None:
         """Delete the answers of a batch."""
-        async with self._fence(), write_transaction("delete the answers of a batch"):
-            await BatchAnswersRow.filter(batch_id=batch_id).delete()
+        await self._remove(lambda statement: f"batch_id = {statement.bind(batch_id)}")
 
     async def remove_ended(self) -> None:
         """Delete the answers of batches that have ended."""
-        async with self._fence(), write_transaction("delete the answers of former batches"):
-            statement = SqlStatement(BatchAnswersRow._meta.db)
-            states = statement.bind_all(_values(UNFINISHED))
-            await statement.run(
-                "DELETE FROM batch_answers WHERE batch_id IN"  # noqa: S608 - no values
-                f" (SELECT id FROM batches WHERE status NOT IN ({states})) RETURNING id"
+        await self._remove(
+            lambda statement: (
+                "batch_id IN (SELECT id FROM batches WHERE status NOT IN"  # noqa: S608 - no values
+                f" ({statement.bind_all(_values(UNFINISHED))}))"
             )
+        )
+
+    async def _remove(self, condition: Callable[[SqlStatement], str]) -> None:
+        """Delete the rows of a condition, REMOVED_ROWS in a transaction: the lease is not renewed in one."""
+        removed = REMOVED_ROWS
+        while removed == REMOVED_ROWS:
+            async with self._fence(), write_transaction("delete answers of batches"):
+                statement = SqlStatement(BatchAnswersRow._meta.db)
+                rows = await statement.run(
+                    "DELETE FROM batch_answers WHERE id IN (SELECT id FROM batch_answers"  # noqa: S608
+                    f" WHERE {condition(statement)} ORDER BY id LIMIT {REMOVED_ROWS}) RETURNING id"
+                )
+            removed = len(rows)
 
 
 class TortoiseBatchFiles:

@@ -1,7 +1,8 @@
 """Tests for gatewayd.storage.batches."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -208,6 +209,28 @@ async def test_a_node_that_was_taken_over_changes_nothing(stored: Chatting) -> N
     assert await states.find("batch_2") == PassedState("up")
     assert await UsageRow.all().count() == 0
     assert await read(answers) == [b"1 1 {}\n"]
+
+
+async def test_many_answers_are_deleted_in_several_transactions(
+    stored: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease cannot be renewed while one of them holds it."""
+    begun: list[str] = []
+
+    @asynccontextmanager
+    async def fence() -> AsyncIterator[None]:
+        begun.append("fence")
+        yield
+
+    monkeypatch.setattr(store_module, "REMOVED_ROWS", 2)
+    answers = TortoiseBatchAnswers(fence)
+    await TortoiseBatches().add(FULL)
+    await TortoiseBatches().add(replace(FULL, id="batch_1"))
+    for batch_id in ["batch_2"] * 5 + ["batch_1"]:
+        await answers.add(batch_id, b"1 1 {}\n")
+    begun.clear()
+    await answers.remove("batch_2")
+    assert (begun, await answers.batch_ids()) == (["fence"] * 3, {"batch_1"})
 
 
 async def read(answers: TortoiseBatchAnswers, batch_id: str = "batch_2") -> list[bytes]:
