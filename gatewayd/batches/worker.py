@@ -95,9 +95,12 @@ class BatchWorker:
         self.wake()
 
     def counts(self, batch: Batch) -> Batch:
-        """Return a batch with the counts of its run, which the database has a moment later."""
+        """Return a batch with the counts of its run, which the database has a moment later.
+
+        One that has ended has its own, also while its run is still put away.
+        """
         run = self._runs.get(batch.id)
-        if run is None:
+        if run is None or batch.status not in UNFINISHED:
             return batch
         completed, failed = run.counts
         return replace(batch, completed=completed, failed=failed)

@@ -17,6 +17,8 @@ import pytest
 from tests.fakes.daemons.daemon import Daemon, running_daemon
 from tests.fakes.http.loop_thread import background_loop
 from tests.fakes.providers.batch_provider import BatchProvider
+from tests.fakes.storage.gateway_place import rows
+from tests.fakes.storage.gateway_place import run as change
 
 PASSWORD = "correct horse"
 CHATS: Any = "/v1/chat/completions"
@@ -197,6 +199,13 @@ def test_models_of_several_providers_are_refused_with_their_line(site: Site) -> 
         assert site.chat.count("POST batches") == 0
 
 
+def submission(site: Site) -> dict[str, Any]:
+    """Return the stored state of the one batch that a provider has."""
+    [(state,)] = rows(site.state / "gatewayd.db", "SELECT state FROM passed_batches")
+    found: dict[str, Any] = json.loads(state)
+    return found
+
+
 @pytest.mark.parametrize("is_answered", [True, False])
 @pytest.mark.parametrize("kind", ["chat", "messages"])
 def test_a_killed_daemon_submits_no_batch_twice(site: Site, kind: str, *, is_answered: bool) -> None:
@@ -212,12 +221,11 @@ def test_a_killed_daemon_submits_no_batch_twice(site: Site, kind: str, *, is_ans
             asked: Any = [{"custom_id": f"c{n}", "params": params} for n in range(3)]
             batch_id = messages.messages.batches.create(requests=asked).id
         wait_for(lambda: provider.batches)
-        (state,) = (site.state / "batches" / "passed").glob("*.json")
-        wait_for(lambda: json.loads(state.read_bytes())["tried_at"])
+        wait_for(lambda: submission(site)["tried_at"])
         assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
     if not is_answered:
-        known = json.loads(state.read_bytes())
-        state.write_text(json.dumps({**known, "batch_id": ""}))
+        lost = json.dumps({**submission(site), "batch_id": ""})
+        change(site.state / "gatewayd.db", "UPDATE passed_batches SET state = ?", (lost,))
     provider.questions = 2
     with site.running() as daemon, clients(daemon, site.token) as (client, messages):
         if kind == "chat":
