@@ -30,7 +30,7 @@ async def test_the_state_of_provisioning(control: Control) -> None:
         control.activity.add(seen(number, status))
     status = await control.call(client.call, routes.GET_SCIM_STATUS)
     assert (status.enabled, status.provider, status.token_count) == (True, "okta", 1)
-    assert status.token_origin == f"file {control.socket.parent / 'scim-token'}"
+    assert status.token_origin == "the database"
     assert (status.users, status.active_users, status.provisioned_users) == (2, 1, 1)
     assert (status.groups, status.provisioned_groups, status.memberships) == (1, 0, 1)
     assert (status.last_request.request_id, status.last_refused.request_id) == ("r3", "r2")
