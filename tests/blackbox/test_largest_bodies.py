@@ -44,6 +44,7 @@ from tests.fakes.http.largest_bodies import (  # fmt: skip
 )
 from tests.fakes.http.raw_http import connected, send
 from tests.fakes.providers.upstream import Reply
+from tests.suite.machine_speed import slowness
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -62,6 +63,7 @@ class Probe:
     process: subprocess.Popen[str]
     samples: list[tuple[float, float]] = field(default_factory=list)
     worst: dict[str, float] = field(default_factory=dict)
+    slow: dict[str, float] = field(default_factory=dict)
 
     def read(self) -> None:
         """Take its lines until it ends."""
@@ -75,8 +77,9 @@ class Probe:
             begun = len(self.samples)
             send_case()
             self.worst[name] = max((quick for quick, _ in self.samples[begun:]), default=0.0)
-            if self.worst[name] <= MAX_MILLISECONDS:
+            if self.worst[name] <= MAX_MILLISECONDS or self.worst[name] <= MAX_MILLISECONDS * slowness():
                 return
+        self.slow[name] = self.worst[name]
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +117,7 @@ def probe(site: Site) -> Iterator[Probe]:
         assert process.stdin is not None
         process.stdin.close()
         reader.join(60)
-    slow = {name: worst for name, worst in probing.worst.items() if worst > MAX_MILLISECONDS}
-    assert not slow
+    assert not probing.slow
 
 
 def path_of(site: Site, row: BodyRow) -> str:
@@ -304,9 +306,12 @@ def test_no_long_chat_stops_the_daemon(site: Site, probe: Probe) -> None:
         site.send("DELETE", "/api/v1/chats/")
 
     long_chat()
-    before = settled(site, 0.0)
-    long_chat()
-    assert settled(site, before * GROWTH) <= before * GROWTH
+    held = [settled(site, 0.0)]
+    # What leaks grows each time; what is only held in pieces does not.
+    while len(held) < 4 and (len(held) == 1 or held[-1] > held[-2] * GROWTH):
+        long_chat()
+        held.append(settled(site, held[-1] * GROWTH))
+    assert held[-1] <= held[-2] * GROWTH, held
 
 
 def send_for_chat(site: Site, method: str, path: str) -> None:

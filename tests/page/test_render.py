@@ -14,6 +14,7 @@ from tests.page.injections import INJECTIONS, assert_nothing_ran
 from tests.page.site import Site
 from tests.page.staging import staged
 from tests.page.texts import KITCHEN, TEXTS
+from tests.suite.machine_speed import slowness
 
 PIXEL = "R0lGODlhAQABAAAAACwAAAAAAQABAAA="
 
@@ -33,7 +34,7 @@ def test_nothing_runs(stage: Page, kind: str) -> None:
     stage.on("request", lambda request: asked.append(request.url))
     for text in INJECTIONS[kind]:
         milliseconds = stage.evaluate("(text) => stage.feed(text)", text)
-        assert milliseconds < 3_000, text[:60]
+        assert milliseconds < 3_000 or milliseconds < 3_000 * slowness(), text[:60]
         assert_nothing_ran(stage)
     assert not [url for url in asked if "outside.invalid" in url or "a.invalid" in url]
 
