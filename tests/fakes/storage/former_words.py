@@ -2,6 +2,7 @@
 
 import importlib
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ def write_package(folder: Path) -> None:
     present = Path(migrations.__file__).parent
     later = [path.name for path in present.glob("0*.py") if path.stem >= MIGRATION]
     shutil.copytree(present, folder / PACKAGE, ignore=shutil.ignore_patterns(*later, "__pycache__"))
+    # That of an earlier test was in a folder that is gone.
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
     importlib.invalidate_caches()
 
 
