@@ -19,6 +19,8 @@ from gatewayd.quickstart import Quickstart, find_command
 from gatewayd.settings import load
 from tests.fakes.daemons.daemon import Daemon, free_port, running_daemon
 
+pytestmark = pytest.mark.timeout(400)
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -41,7 +43,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory, weights: Path) -> Iterator[Q
     settings = {"ENABLE_BUILTIN_MODEL": "true", "BUILTIN_MODEL_PATH": str(weights)}
     arguments = ("--quickstart", "--state", str(state))
     with running_daemon(state, *arguments, PORT=str(free_port()), **settings) as daemon:
-        yield Quick(daemon, daemon.wait_for("ingest DIRECTORY"))
+        # All manual pages are embedded first.
+        yield Quick(daemon, daemon.wait_for("ingest DIRECTORY", 300))
 
 
 def run(command: list[str], script: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -61,9 +61,9 @@ class Daemon:
             with error:
                 return error.code, _decoded(error.read())
 
-    def wait_for(self, words: str) -> str:
+    def wait_for(self, words: str, seconds: float = START_SECONDS) -> str:
         """Wait until the daemon has printed these words and return all that it printed so far."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             text = "".join(self.log)
             if words in text:
