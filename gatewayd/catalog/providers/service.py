@@ -130,15 +130,20 @@ class ManagedProviders:
         self._tester.validate(provider)
         return await self._tester.test(provider)
 
-    async def test_key(self, name: str, key: str) -> tuple[ManagedProvider, ProviderOffer]:
+    async def test_key(
+        self, name: str, key: str, *, is_change: bool = False
+    ) -> tuple[ManagedProvider, ProviderOffer]:
         """Return a provider, of the settings or the database, with another key that it has accepted.
 
+        With `is_change` the key is to be stored: for a provider of the settings this raises conflict at once.
         Raises not_found, invalid_request for a key that no provider can have, and the errors of the test.
         """
         found = (*self._configured.providers, *self._stored.providers)
         provider = next((each for each in found if each.name == name), None)
         if provider is None:
             raise not_found("provider", name)
+        if is_change:
+            _check_stored(provider)
         problem = provider.problem if provider.unreadable_options else ""
         if problem:
             raise invalid(f"cannot replace the key of provider {name!r}: {problem}", param="name")
@@ -153,11 +158,7 @@ class ManagedProviders:
         Requests under way end with the former key. Raises conflict for a provider of the settings, and for
         one that has changed since.
         """
-        if tested.origin:
-            refusal = f"it comes from {tested.origin}: write the key there or into its key_file, and reload"
-            raise GatewayError(
-                ErrorKind.CONFLICT, f"cannot replace the key of provider {tested.name!r}: {refusal}"
-            )
+        _check_stored(tested)
         async with self._changing:
             async with self._exclusive():
                 stored = self._with_key(tested)
@@ -288,6 +289,14 @@ def _check_names(providers: Sequence[ManagedProvider]) -> None:
 def _host(url: str) -> tuple[str, str]:
     parts = split_url(url)
     return parts.scheme, parts.netloc
+
+
+def _check_stored(provider: ManagedProvider) -> None:
+    """Raise conflict for a provider of the settings, whose key is changed there."""
+    if provider.origin:
+        refusal = f"it comes from {provider.origin}: write the key there or into its key_file, and reload"
+        sentence = f"cannot replace the key of provider {provider.name!r}: {refusal}"
+        raise GatewayError(ErrorKind.CONFLICT, sentence)
 
 
 def _conflict(reason: str, param: str) -> GatewayError:

@@ -29,7 +29,7 @@ class ControlProviderRoutes:
         """Take `NewProviderKey`, test it, use it at once, answer `ProviderKeyWritten`."""
         name, dry_run = request.match_info["name"], is_set(request, "dry_run")
         wanted = await read_model(request, wire.NewProviderKey)
-        tested, offer = await self._providers.test_key(name, wanted.key)
+        tested, offer = await self._providers.test_key(name, wanted.key, is_change=not dry_run)
         if not dry_run:
             await self._providers.replace_key(tested, by=author(request))
             note_change(request, name, {"url": tested.base_url})

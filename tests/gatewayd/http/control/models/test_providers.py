@@ -52,6 +52,26 @@ async def test_refusals(control: Control) -> None:
     assert keys(control) == ["file-key", "canary-stored-key"]
 
 
+async def test_a_key_that_would_not_be_stored_is_sent_to_nobody(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tester: Any = control.providers._tester
+    test, asked = tester.test, list[str]()
+
+    async def note(provider: Any) -> Any:
+        asked.append(provider.name)
+        return await test(provider)
+
+    monkeypatch.setattr(tester, "test", note)
+    client = control.client
+    assert (
+        await refused(control, client.call, routes.REPLACE_PROVIDER_KEY, "hosted", body=KEY)
+    ).kind == "conflict"
+    assert asked == []
+    await control.call(client.call, routes.REPLACE_PROVIDER_KEY, "hosted", body=KEY, dry_run=True)
+    assert asked == ["hosted"]
+
+
 async def test_a_client_who_leaves_does_not_part_what_is_stored_from_what_is_in_use(
     control: Control, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
