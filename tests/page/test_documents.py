@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.fakes.daemons.chat_site import Person
 from tests.page.browser import PHONE, find_violations
@@ -113,12 +113,18 @@ def test_a_folder_is_uploaded_with_its_paths_and_failures_are_explained(
         chosen.get_by_role("button", name="Try failed ones again").click()
     assert answer.value.status == 200
     expect(chosen).to_have_count(0)
-    # The same folder again: only what changed is sent.
-    page.get_by_role("navigation", name="Path").get_by_role("link", name="Birds").click()
+    # The same folder again, before the list of the top has come: only what changed is sent, and to the top.
+    lists: list[Route] = []
+    page.route("**/files?*in_root=true*", lambda late: lists.append(late))
+    page.get_by_role("navigation", name="Path").get_by_role("link", name="Birds").press("Enter")
+    page.wait_for_url(f"**/documents/{collection_id}")
     uploads.get_by_role("button", name="Hide").click()
     (tree / "heron.txt").write_text(HERON + "Twice.")
     page.locator("input[webkitdirectory]").set_input_files(tree)
     expect(uploads.get_by_role("status")).to_contain_text("were there already, unchanged")
+    for late in lists:
+        late.continue_()
+    page.unroute("**/files?*in_root=true*")
     # The list of uploads above it may change its height meanwhile, so that a click would miss.
     page.get_by_role("link", name="Guide").press("Enter")
     expect(row(page, "heron.txt")).to_have_count(1)

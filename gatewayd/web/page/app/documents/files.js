@@ -38,8 +38,7 @@ export function Files({ collection, onChange }) {
     void load();
     onChange();
   };
-  const path = (list.breadcrumbs ?? []).map((one) => one.name).join("/");
-  const take = (reading) => void takeFiles(collection.id, path, reading);
+  const take = (reading) => void takeFiles(collection.id, directoryId, reading);
   const isEmpty = list.items?.length === 0 && list.directories.length === 0;
   return html`<${DropZone} isOn=${collection.write_access && can("chat.file_upload")} onDrop=${take}>
     <div class="row files-head">
@@ -90,16 +89,28 @@ function useFiles(collectionId, place) {
   return { list, load };
 }
 
-/** Sends what a reader chose or dropped. @param {() => Promise<object[]>} reading */
-async function takeFiles(collectionId, path, reading) {
+/**
+ * Sends what a reader chose or dropped into the directory that the address names; its list may still be on its way.
+ * @param {string} collectionId
+ * @param {string | null} directoryId
+ * @param {() => Promise<object[]>} reading
+ */
+async function takeFiles(collectionId, directoryId, reading) {
   try {
     const items = await reading();
     if (items.length === 0) toast("info", t("documents.nothingDropped"));
-    else await attempt(() => sendFiles(collectionId, path, items));
+    else await attempt(async () => sendFiles(collectionId, await directoryPath(collectionId, directoryId), items));
   } catch (error) {
     const isTooMany = error instanceof TooManyFilesError;
     toast("error", isTooMany ? t("documents.tooMany", { count: MAX_FILES }) : t("documents.unreadable"));
   }
+}
+
+/** Returns the names down to a directory, joined by "/"; "" for the top. */
+async function directoryPath(collectionId, directoryId) {
+  if (!directoryId) return "";
+  const { breadcrumbs } = await get(filesAddress(collectionId, { directoryId, query: "", page: 1 }));
+  return breadcrumbs.map((one) => one.name).join("/");
 }
 
 function AddButtons({ take, collection, directoryId, onChange }) {
