@@ -240,6 +240,11 @@ def without_usage_event(chunk: CompletionChunk) -> CompletionChunk | None:
     if decoded is not None:
         kept = [event for event in decoded if event.get("choices") or not event.get("usage")]
         return chunk if len(kept) == len(decoded) else CompletionChunk(events=kept) if kept else None
+    raw = chunk.raw
+    # Providers tell it in the last event.
+    start = raw.rfind(b"\n\ndata:") + 2
+    if start > 1 and raw.count(b'"usage"', 0, start) == raw.count(b'"usage":null', 0, start):
+        return chunk if _has_choices(raw[start + 5 :]) else CompletionChunk(raw=raw[:start])
     data = chunk.data
     shown = [one for one in data if b'"usage"' not in one or _has_choices(one)]
     return chunk if len(shown) == len(data) else CompletionChunk.of_data(shown) if shown else None

@@ -421,6 +421,8 @@ def _text_length(choice: object) -> int | None:
     if type(delta) is not dict:
         return -1
     content = delta.get("content")
+    if type(content) is str and len(delta) == 1:
+        return len(content)
     if type(content) is list:
         return None
     if not _NOT_PLAIN.isdisjoint(delta):

@@ -48,3 +48,20 @@ def test_events_beside_the_usage_stay_byte_for_byte() -> None:
     assert shown is not None
     assert shown.raw == text
     assert without_usage_event(CompletionChunk(raw=usage)) is None
+
+
+def test_only_events_of_usage_alone_are_hidden() -> None:
+    text = b'data: {"choices":[{"index":0,"delta":{"content":"\\"usage\\""}}],"usage":null}\n\n'
+    ended = b'data: {"choices":[{"index":0,"delta":{}}],"usage":{"prompt_tokens":1}}\n\n'
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n'
+    for sent, left in (
+        ([text, text, usage], [text, text]),
+        ([text, ended], [text, ended]),
+        ([ended, text], [ended, text]),
+        ([usage, text], [text]),
+        ([text, usage, usage], [text]),
+        ([usage, text, usage], [text]),
+    ):
+        shown = without_usage_event(CompletionChunk(raw=b"".join(sent)))
+        assert shown is not None
+        assert shown.raw == b"".join(left), sent
