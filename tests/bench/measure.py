@@ -106,14 +106,15 @@ def measure(bench: Bench, target: Target, work: Work, path: str | None = None) -
     """Do the work once; return the load generator's result with processor time and memory of the target.
 
     Processor time is that of the window in which samples are taken. `fast_share` is the share of all requests
-    that a gateway answered on its fast path, None for a target that does not tell.
+    in that window that a gateway answered on its fast path, None for a target that does not tell.
     """
-    counted_before = target.counts()
     with running_load(bench.tools.load, work, target.port, path or target.path, target.key) as load:
         load.wait_window()
+        counted_before = target.counts()
         began, before = time.monotonic(), _costs(bench, target, load)
         load.wait_window()
         wall, after = time.monotonic() - began, _costs(bench, target, load)
+        counted_after = target.counts()
         sample = load.result()
     spent = {name: value - before[name] for name, value in after.items()}
     units = sample["chunks"] if work.mode == "stream" else sample["ok"]
@@ -122,7 +123,7 @@ def measure(bench: Bench, target: Target, work: Work, path: str | None = None) -
     ours = sum(value for name, value in spent.items() if name != "machine")
     sample["other_cpu"] = max(0.0, spent["machine"] - ours) / wall
     sample["peak_kib"] = target.session.memory().peak
-    sample["fast_share"] = _fast_share(counted_before, target.counts())
+    sample["fast_share"] = _fast_share(counted_before, counted_after)
     target.session.settle()
     return sample
 
