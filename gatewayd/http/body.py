@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from aiohttp import hdrs, web
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gatewayd import json_decoder, json_encoder
 from gatewayd.errors import ErrorKind, GatewayError, invalid, shorten
@@ -21,6 +21,12 @@ MAX_HEADER_CHARACTERS: Final = 2048
 REPLACEMENTS: Final = {**dict.fromkeys(range(0x20), "?"), 0x7F: "?"}
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class RequestBody(BaseModel):
+    """Base of the models of JSON bodies: unknown members are ignored, and it is built at its first use."""
+
+    model_config = ConfigDict(extra="ignore", defer_build=True)
 
 
 def check_media_type(request: web.Request, accepted: Sequence[str]) -> None:

@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol
 
 import orjson
 from aiohttp import web
-from pydantic import BaseModel
 
 from gatewayd.accounts.change_notifier import AccountChange
 from gatewayd.accounts.records import Actor
@@ -22,7 +21,7 @@ from gatewayd.events.rooms import Subscription
 from gatewayd.events.service import EventService
 from gatewayd.events.shown_calls import payload_of
 from gatewayd.events.tickets import LIFE_SECONDS
-from gatewayd.http.body import json_reply, read_model, read_object
+from gatewayd.http.body import RequestBody, json_reply, read_model, read_object
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, credential, request_id
 from gatewayd.http.public.accounts.session_replies import NO_STORE
@@ -55,7 +54,7 @@ class ChatOwnership(Protocol):
         ...
 
 
-class EventBody(BaseModel):
+class EventBody(RequestBody):
     """An event of an external tool (gatewayd-plugins(7), EVENTS)."""
 
     type: str

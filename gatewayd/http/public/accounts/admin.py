@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.admin_contact import AdminContact
 from gatewayd.accounts.endpoints import warnings_for
 from gatewayd.accounts.runtime_settings import RuntimeSettings, RuntimeValue
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_model, read_object, warning_headers
+from gatewayd.http.body import RequestBody, json_reply, read_model, read_object, warning_headers
 from gatewayd.http.context import actor
 from gatewayd.http.reply_schemas import accounts
 from gatewayd.http.routes import Route, RouteAccess
@@ -19,10 +18,8 @@ from gatewayd.http.schemas import answers, listed
 PREFIX = "/api/v1/auths/admin"
 
 
-class ResetBody(BaseModel):
+class ResetBody(RequestBody):
     """Names of the settings to reset."""
-
-    model_config = ConfigDict(extra="ignore")
 
     names: list[str]
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.records import NewUser, Role, SessionOrigin, SignInMethod, UserChange
 from gatewayd.accounts.sign_in import SignIn, SignInClient
@@ -13,7 +12,7 @@ from gatewayd.accounts.sign_up import SignUp
 from gatewayd.accounts.users import Users
 from gatewayd.errors import GatewayError
 from gatewayd.http.audit import audit_session, note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import CREDENTIAL, actor, base_url, client_address, credential, find_actor
 from gatewayd.http.origins import refuse_parts
 from gatewayd.http.public.accounts.header_sign_in import HeaderSignIn
@@ -32,19 +31,15 @@ SignOutAddress = Callable[[str, str], Awaitable[str]]
 OWN_PROFILE = ("bio", "gender", "date_of_birth", "status_emoji", "status_message", "status_expires_at")
 
 
-class SignInBody(BaseModel):
+class SignInBody(RequestBody):
     """E-mail address and password of an account."""
-
-    model_config = ConfigDict(extra="ignore")
 
     email: str
     password: str
 
 
-class SignUpBody(BaseModel):
+class SignUpBody(RequestBody):
     """A sign-up: a new account of the caller."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     email: str
@@ -58,10 +53,8 @@ class AddBody(SignUpBody):
     role: Role = Role.PENDING
 
 
-class ProfileBody(BaseModel):
+class ProfileBody(RequestBody):
     """Profile of the caller's account. Absent fields keep their values, null clears them."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     profile_image_url: str | None = None
@@ -70,19 +63,15 @@ class ProfileBody(BaseModel):
     date_of_birth: str | None = None
 
 
-class PasswordBody(BaseModel):
+class PasswordBody(RequestBody):
     """The current password and the new one."""
-
-    model_config = ConfigDict(extra="ignore")
 
     password: str
     new_password: str
 
 
-class TimezoneBody(BaseModel):
+class TimezoneBody(RequestBody):
     """Name of a time zone."""
-
-    model_config = ConfigDict(extra="ignore")
 
     timezone: str
 

@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.directory.sign_in import PROVIDER, DirectorySignIn
 from gatewayd.accounts.records import SessionOrigin, SignInMethod
 from gatewayd.accounts.sign_in import SignInClient
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import audit_session
-from gatewayd.http.body import read_model
+from gatewayd.http.body import RequestBody, read_model
 from gatewayd.http.context import client_address
 from gatewayd.http.public.accounts.session_replies import DEVICE_COOKIE, SessionReplies
 from gatewayd.http.reply_schemas import accounts
@@ -20,10 +19,8 @@ from gatewayd.http.schemas import answers
 PATH = "/api/v1/auths/ldap"
 
 
-class DirectorySignInBody(BaseModel):
+class DirectorySignInBody(RequestBody):
     """User name and password of a directory."""
-
-    model_config = ConfigDict(extra="ignore")
 
     user: str
     password: str

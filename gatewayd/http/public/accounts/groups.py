@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
@@ -13,7 +12,7 @@ from gatewayd.accounts.records import Group, GroupChange, MembershipSource, NewG
 from gatewayd.accounts.serializers import render_groups
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, large_reply, pages_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, large_reply, pages_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.serializers import render_user_info
 from gatewayd.http.reply_schemas import accounts
@@ -25,10 +24,8 @@ PREFIX = "/api/v1/groups"
 _row = RouteGroup(PREFIX, "groups").row
 
 
-class GroupBody(BaseModel):
+class GroupBody(RequestBody):
     """A new group; `permissions` may be a partial tree."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     description: str = ""
@@ -36,10 +33,8 @@ class GroupBody(BaseModel):
     data: dict[str, Any] | None = None
 
 
-class GroupChangeBody(BaseModel):
+class GroupChangeBody(RequestBody):
     """A change of a group. Absent and null fields keep their values."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     description: str | None = None
@@ -47,10 +42,8 @@ class GroupChangeBody(BaseModel):
     data: dict[str, Any] | None = None
 
 
-class MembersBody(BaseModel):
+class MembersBody(RequestBody):
     """Users to add or remove."""
-
-    model_config = ConfigDict(extra="ignore")
 
     user_ids: list[str]
 

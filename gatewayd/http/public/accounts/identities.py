@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.identity.identity_links import IdentityLinks, ProviderLink
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.sign_in import SignIn
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.confirmation import check_confirmed
 from gatewayd.http.public.accounts.session_replies import NO_STORE
@@ -21,10 +20,8 @@ from gatewayd.http.schemas import TRUE, answers, listed
 PREFIX = "/api/v1/auths"
 
 
-class ConfirmBody(BaseModel):
+class ConfirmBody(RequestBody):
     """The present password of the caller."""
-
-    model_config = ConfigDict(extra="ignore")
 
     password: str
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from gatewayd.accounts.links.invitations import Invitations
 from gatewayd.accounts.links.records import AcceptedInvitation, NewInvitation, OneTimeLink
@@ -12,7 +12,7 @@ from gatewayd.accounts.links.sign_in_links import SignInLinks
 from gatewayd.accounts.records import Role, SessionOrigin, SignInMethod
 from gatewayd.errors import GatewayError
 from gatewayd.http.audit import audit_session, note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import actor, base_url
 from gatewayd.http.public.accounts.session_replies import NO_STORE, SessionReplies
 from gatewayd.http.reply_schemas import accounts
@@ -23,24 +23,20 @@ PREFIX = "/api/v1/auths"
 INVITATIONS = f"{PREFIX}/invitations"
 
 
-class InvitationBody(BaseModel):
+class InvitationBody(RequestBody):
     """A new invitation.
 
     Without `email` the invited person chooses the address. `expires_in` is in seconds, 7 days by default.
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     email: str | None = None
     role: Role = Role.USER
-    group_ids: list[str] = []
+    group_ids: list[str] = Field(default_factory=list)
     expires_in: int | None = None
 
 
-class AcceptBody(BaseModel):
+class AcceptBody(RequestBody):
     """The token of an invitation, and the name and password of the new account."""
-
-    model_config = ConfigDict(extra="ignore")
 
     token: str
     name: str
@@ -48,10 +44,8 @@ class AcceptBody(BaseModel):
     email: str | None = None
 
 
-class LinkBody(BaseModel):
+class LinkBody(RequestBody):
     """The token of a sign-in link or of an invitation."""
-
-    model_config = ConfigDict(extra="ignore")
 
     token: str
 

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.accounts.keys import Keys
 from gatewayd.accounts.records import ApiKey, User
 from gatewayd.accounts.users import Users
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.idempotency import IdempotentWrites
 from gatewayd.http.public.accounts.serializers import render_key
@@ -24,10 +23,8 @@ PREFIX = "/api/v1/auths"
 USER_PATH = "/api/v1/users/{id}/api_keys"
 
 
-class KeyBody(BaseModel):
+class KeyBody(RequestBody):
     """A new key; `expires_at` is in epoch seconds. Without a name the key gets a default one."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     expires_at: int | None = None

@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import parse_qs
 
 from aiohttp import hdrs, web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd import ids
 from gatewayd.accounts.attempts import AttemptCounter, AttemptLimit, network_of
@@ -22,7 +21,7 @@ from gatewayd.accounts.records import Actor, CredentialKind, SessionOrigin, Sign
 from gatewayd.accounts.sessions import Sessions
 from gatewayd.errors import ErrorKind, GatewayError, invalid, not_found, shorten
 from gatewayd.http.audit import audit_session, note_change
-from gatewayd.http.body import read_bytes, read_model
+from gatewayd.http.body import RequestBody, read_bytes, read_model
 from gatewayd.http.context import base_url, client_address, find_actor
 from gatewayd.http.origins import FETCH_SITE
 from gatewayd.http.public.accounts.session_replies import NO_STORE, SessionReplies
@@ -56,10 +55,8 @@ CALLBACK_QUERY: Final = {
 }
 
 
-class ExchangeBody(BaseModel):
+class ExchangeBody(RequestBody):
     """An access token of the provider."""
-
-    model_config = ConfigDict(extra="ignore")
 
     token: str
 

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd import ids
 from gatewayd.accounts.groups import Groups
@@ -15,7 +14,7 @@ from gatewayd.accounts.sessions import Sessions
 from gatewayd.accounts.texts import email_key
 from gatewayd.accounts.users import Users
 from gatewayd.http.audit import audited_user, note_change
-from gatewayd.http.body import json_reply, pages_reply, read_model, read_object
+from gatewayd.http.body import RequestBody, json_reply, pages_reply, read_model, read_object
 from gatewayd.http.context import actor
 from gatewayd.http.public.accounts.confirmation import check_confirmed
 from gatewayd.http.public.accounts.serializers import (
@@ -34,13 +33,11 @@ PREFIX = "/api/v1/users"
 _row = RouteGroup(PREFIX, "users").row
 
 
-class UserBody(BaseModel):
+class UserBody(RequestBody):
     """A change of an account. Absent and null fields and an empty password keep the values.
 
     `active` false deactivates the account: its sessions end, and its keys are refused.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     role: Role | None = None
     active: bool | None = None
@@ -50,10 +47,8 @@ class UserBody(BaseModel):
     password: str | None = None
 
 
-class RoleBody(BaseModel):
+class RoleBody(RequestBody):
     """The new role of an account."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
     role: Role

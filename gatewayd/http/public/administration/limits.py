@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.limit_fields import LimitTargets, given_values, shown_rule, shown_state
 from gatewayd.http.reply_schemas import limits as replies
@@ -17,14 +16,12 @@ from gatewayd.limits.service import Limits
 _row = RouteGroup("/api/v1/limits", "limits").row
 
 
-class LimitBody(BaseModel):
+class LimitBody(RequestBody):
     """Whose limit is set, and what; see `gatewayctl limit set`.
 
     One of `key` (an id), `user`, `group` (an id or a name) and `default`, or none for all users together.
     `each_member` counts each member of the group on their own. Absent values stay, null removes one.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     key: str | None = None
     user: str | None = None

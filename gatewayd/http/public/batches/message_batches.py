@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import orjson
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from gatewayd.batches.lines import MAX_LINES, parse_message_request
 from gatewayd.batches.records import Batch, BatchDialect
 from gatewayd.batches.service import Batches
 from gatewayd.errors import invalid, not_found, shorten
-from gatewayd.http.body import json_reply, read_members
+from gatewayd.http.body import RequestBody, json_reply, read_members
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor, base_url
 from gatewayd.http.public.batches.serializers import render_message_batch
@@ -32,10 +32,8 @@ LIST_QUERY: Final = {
 }
 
 
-class NewMessageBatchBody(BaseModel):
+class NewMessageBatchBody(RequestBody):
     """A batch of messages to create."""
-
-    model_config = ConfigDict(extra="ignore")
 
     requests: list[dict[str, Any]]
 

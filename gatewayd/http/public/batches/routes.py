@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from gatewayd.batches.records import BatchDialect
 from gatewayd.batches.service import WINDOW, Batches
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.batches.files import BATCH_BASES, TAG, page_of
 from gatewayd.http.public.batches.serializers import render_batch
@@ -23,10 +23,8 @@ LIST_QUERY: Final = {
 }
 
 
-class NewBatchBody(BaseModel):
+class NewBatchBody(RequestBody):
     """A batch to create."""
-
-    model_config = ConfigDict(extra="ignore")
 
     input_file_id: str
     endpoint: str

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from gatewayd.http.body import RequestBody
 
 
-class ChatBody(BaseModel):
+class ChatBody(RequestBody):
     """A `chat` object, or its changed members."""
-
-    model_config = ConfigDict(extra="ignore")
 
     chat: Any
 
@@ -19,15 +19,13 @@ class NewChatBody(ChatBody):
     folder_id: str | None = None
 
 
-class ImportBody(BaseModel):
+class ImportBody(RequestBody):
     """Records to import."""
-
-    model_config = ConfigDict(extra="ignore")
 
     chats: Any
 
 
-class MessageBody(BaseModel):
+class MessageBody(RequestBody):
     """A message, or its changed members."""
 
     model_config = ConfigDict(extra="allow")
@@ -35,18 +33,14 @@ class MessageBody(BaseModel):
     content: Any
 
 
-class CloneBody(BaseModel):
+class CloneBody(RequestBody):
     """The title of a copy."""
-
-    model_config = ConfigDict(extra="ignore")
 
     title: str | None = None
 
 
-class TagBody(BaseModel):
+class TagBody(RequestBody):
     """A tag by its name."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
 
@@ -58,10 +52,8 @@ class TaggedBody(TagBody):
     limit: int = Field(default=50, ge=1, le=1000)
 
 
-class FolderBody(BaseModel):
+class FolderBody(RequestBody):
     """A new folder."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     parent_id: str | None = None
@@ -69,35 +61,27 @@ class FolderBody(BaseModel):
     data: dict[str, Any] | None = None
 
 
-class FolderChangeBody(BaseModel):
+class FolderChangeBody(RequestBody):
     """The changed fields of a folder; `meta` and `data` are merged."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     meta: dict[str, Any] | None = None
     data: dict[str, Any] | None = None
 
 
-class FolderParentBody(BaseModel):
+class FolderParentBody(RequestBody):
     """The folder above a folder."""
-
-    model_config = ConfigDict(extra="ignore")
 
     parent_id: str | None = None
 
 
-class FolderExpandedBody(BaseModel):
+class FolderExpandedBody(RequestBody):
     """Whether clients show the contents of a folder."""
-
-    model_config = ConfigDict(extra="ignore")
 
     is_expanded: bool
 
 
-class ChatFolderBody(BaseModel):
+class ChatFolderBody(RequestBody):
     """The folder of a chat."""
-
-    model_config = ConfigDict(extra="ignore")
 
     folder_id: str | None = None

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gatewayd.accounts.records import Actor
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.reply_schemas import documents, service
 from gatewayd.http.schemas import answers
@@ -25,47 +25,37 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,128}$")]
 """A collection id, or `file-` and a file id."""
 
 
-class ProcessFileBody(BaseModel):
+class ProcessFileBody(RequestBody):
     """A file to process: again, with another text, or for a collection."""
-
-    model_config = ConfigDict(extra="ignore")
 
     file_id: str
     content: str | None = None
     collection_name: Name | None = None
 
 
-class ProcessTextBody(BaseModel):
+class ProcessTextBody(RequestBody):
     """A text to store as a file."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     content: str
     collection_name: Name | None = None
 
 
-class NamedFileBody(BaseModel):
+class NamedFileBody(RequestBody):
     """A file of a batch, of which only the id is read."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
 
 
-class ProcessBatchBody(BaseModel):
+class ProcessBatchBody(RequestBody):
     """Files to add to a collection."""
-
-    model_config = ConfigDict(extra="ignore")
 
     files: list[NamedFileBody]
     collection_name: Name
 
 
-class DeleteBody(BaseModel):
+class DeleteBody(RequestBody):
     """A file to remove from a collection."""
-
-    model_config = ConfigDict(extra="ignore")
 
     collection_name: Name
     file_id: str

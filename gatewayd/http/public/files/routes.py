@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
 
 from gatewayd.errors import invalid, not_found
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, read_model
+from gatewayd.http.body import RequestBody, json_reply, read_model
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.status import StatusStreams
@@ -40,18 +39,14 @@ CONTENT_QUERY: Final = {"attachment": "With true, browsers save the file instead
 _row = RouteGroup(PREFIX, "files").row
 
 
-class ContentBody(BaseModel):
+class ContentBody(RequestBody):
     """The text of a file."""
-
-    model_config = ConfigDict(extra="ignore")
 
     content: str
 
 
-class NameBody(BaseModel):
+class NameBody(RequestBody):
     """The name of a file."""
-
-    model_config = ConfigDict(extra="ignore")
 
     filename: str
 

@@ -2,17 +2,16 @@
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
+from pydantic import Field, RootModel, model_validator
 
 from gatewayd.catalog.records import Grant
+from gatewayd.http.body import RequestBody
 from gatewayd.knowledge.grants import from_access_control, read_grants
 from gatewayd.knowledge.members import MAX_WAIT_SECONDS
 
 
-class AccessBody(BaseModel):
+class AccessBody(RequestBody):
     """An access list: `access_grants`, or the former `access_control` without them."""
-
-    model_config = ConfigDict(extra="ignore")
 
     access_grants: Any = None
     access_control: Any = None
@@ -52,10 +51,8 @@ class CollectionChangeBody(AccessBody):
     meta: dict[str, Any] | None = None
 
 
-class MemberBody(BaseModel):
+class MemberBody(RequestBody):
     """A file of a collection."""
-
-    model_config = ConfigDict(extra="ignore")
 
     file_id: str
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gatewayd.accounts.records import Actor
-from gatewayd.http.body import json_reply, read_model, warning_headers
+from gatewayd.http.body import RequestBody, json_reply, read_model, warning_headers
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.on_demand import (
@@ -35,10 +35,8 @@ Count = Annotated[int, Field(ge=1, le=MAX_K)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class SearchBody(BaseModel):
+class SearchBody(RequestBody):
     """Options of a search. Absent and null fields have the configured values."""
-
-    model_config = ConfigDict(extra="ignore")
 
     query: Annotated[str, Field(max_length=100_000)]
     k: Count | None = None

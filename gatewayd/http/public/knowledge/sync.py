@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, FailFast
+from pydantic import FailFast
 
 from gatewayd.http.audit import note_change
-from gatewayd.http.body import json_reply, large_reply, read_each, read_members, read_model
+from gatewayd.http.body import RequestBody, json_reply, large_reply, read_each, read_members, read_model
 from gatewayd.http.context import actor
 from gatewayd.http.public.files.owners import RenderedDocument
 from gatewayd.http.public.knowledge.replies import CollectionReplies
@@ -40,55 +40,43 @@ REMOVAL_QUERY: Final = {"move_files": "With false, the files are removed from th
 _row = RouteGroup(PREFIX, "knowledge").row
 
 
-class EntryBody(BaseModel):
+class EntryBody(RequestBody):
     """A file of a tree."""
-
-    model_config = ConfigDict(extra="ignore")
 
     filename: str
     checksum: str
     path: str = ""
 
 
-class ManifestBody(BaseModel):
+class ManifestBody(RequestBody):
     """All files of a tree."""
-
-    model_config = ConfigDict(extra="ignore")
 
     manifest: list[EntryBody]
 
 
-class CleanupBody(BaseModel):
+class CleanupBody(RequestBody):
     """Files and directories to remove from a collection."""
-
-    model_config = ConfigDict(extra="ignore")
 
     file_ids: Annotated[list[str], FailFast()]
     dir_ids: Annotated[list[str] | None, FailFast()] = None
 
 
-class DirectoryBody(BaseModel):
+class DirectoryBody(RequestBody):
     """A new directory."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str
     parent_id: str | None = None
 
 
-class DirectoryChangeBody(BaseModel):
+class DirectoryChangeBody(RequestBody):
     """A change of a directory; `parent_id` null moves it to the root."""
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     parent_id: str | None = None
 
 
-class MoveBody(BaseModel):
+class MoveBody(RequestBody):
     """The new directory of a file; null is the root."""
-
-    model_config = ConfigDict(extra="ignore")
 
     file_id: str
     directory_id: str | None = None

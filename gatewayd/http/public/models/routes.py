@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import RULES, Grant, Model, ModelRecord
@@ -13,6 +13,7 @@ from gatewayd.dialects.providers.changes import check_changes
 from gatewayd.errors import NO_HEADERS, not_found
 from gatewayd.http import body
 from gatewayd.http.audit import note_change
+from gatewayd.http.body import RequestBody
 from gatewayd.http.context import actor
 from gatewayd.http.origins import FETCH_SITE
 from gatewayd.http.public.models import anthropic_lists
@@ -36,20 +37,16 @@ LIST_QUERY: Final = {
 RECORD_QUERY: Final = {"id": "Id of the model."}
 
 
-class GrantBody(BaseModel):
+class GrantBody(RequestBody):
     """A grant of an access list."""
-
-    model_config = ConfigDict(extra="ignore")
 
     principal_type: str = "user"
     principal_id: str
     permission: str = "read"
 
 
-class ModelBody(BaseModel):
+class ModelBody(RequestBody):
     """A model record in the format of Open WebUI."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
     name: str = ""
@@ -60,20 +57,16 @@ class ModelBody(BaseModel):
     is_active: bool = True
 
 
-class ModelAccessBody(BaseModel):
+class ModelAccessBody(RequestBody):
     """A change of a model's access list."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
     name: str = ""
     access_grants: list[GrantBody]
 
 
-class ModelIdBody(BaseModel):
+class ModelIdBody(RequestBody):
     """The id of a model."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
 

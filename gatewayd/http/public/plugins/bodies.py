@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from gatewayd.http.body import RequestBody
 from gatewayd.http.public.knowledge.bodies import AccessBody
 from gatewayd.plugins.function_sync import WantedFunction
 from gatewayd.plugins.service import NewPlugin, PluginChange
 
 
-class MetaBody(BaseModel):
+class MetaBody(RequestBody):
     """`meta` of a plugin. Its `manifest` is ignored, as the source has it."""
 
     model_config = ConfigDict(extra="allow")
@@ -22,10 +23,8 @@ class MetaBody(BaseModel):
         return dict(self.model_extra or {})
 
 
-class FunctionBody(BaseModel):
+class FunctionBody(RequestBody):
     """A function to install; the header of the source replaces an empty name or description."""
-
-    model_config = ConfigDict(extra="ignore")
 
     id: str
     name: str = ""
@@ -45,13 +44,11 @@ class ToolBody(FunctionBody, AccessBody):
         return replace(super().new(), grants=self.grants() or ())
 
 
-class FunctionChangeBody(BaseModel):
+class FunctionChangeBody(RequestBody):
     """A change of a function. Absent and null fields keep their values; the id never changes.
 
     With the `revision` of a reply, the change is refused if the function has another one now.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     name: str | None = None
     content: str | None = None
@@ -86,9 +83,7 @@ class SyncedBody(FunctionBody):
         return WantedFunction(self.new(), self.is_active, self.is_global, self.valves)
 
 
-class SyncBody(BaseModel):
+class SyncBody(RequestBody):
     """The wanted state of all functions."""
-
-    model_config = ConfigDict(extra="ignore")
 
     functions: list[SyncedBody]
