@@ -80,6 +80,11 @@ SQLSTATE_REASONS: Final = {
     "57014": TIMED_OUT,
     "XX001": DAMAGED_FILES,
     "XX002": DAMAGED_INDEX,
+    # What PgBouncer answers to a parameter that it does not know.
+    "08P01": FailureReason(
+        ErrorKind.NOT_CONFIGURED,
+        "the server, or a pooler in front of it, refuses a parameter of the connection",
+    ),
     "08": UNREACHABLE,
     "22": UNSTORABLE,
     "28": FailureReason(ErrorKind.NOT_CONFIGURED, "the database refuses the user name or the password"),

@@ -6,7 +6,13 @@ import io
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +46,9 @@ COLUMNS = """
 SELECT table_name AS "table", column_name AS "column"
 FROM information_schema.columns WHERE table_schema = current_schema()
 """
+
+BACKEND = "SELECT pg_backend_pid()"
+"""Names the process of the server that runs the query."""
 
 HOLDER = """
 SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -97,13 +106,15 @@ class PostgresEngine(AsyncpgDBClient):
     async def claim(self, *, shared: bool) -> None:
         """Hold an advisory lock until `release`; conflict when another gatewayd has it.
 
-        Several processes may hold it `shared`, which excludes an exclusive holder.
+        Several processes may hold it `shared`, which excludes an exclusive holder. A connection pooler in
+        transaction mode is refused, because the lock would be lost unnoticed.
         """
         self._shared = shared
         connection = await wrap_errors(self.take_connection)
         claimed = False
         try:
             with _time_limit(connection, CLAIM_SECONDS):
+                await wrap_errors(self._check_session, connection)
                 await self._acquire_claim(connection)
             claimed = True
         finally:
@@ -239,6 +250,33 @@ class PostgresEngine(AsyncpgDBClient):
         if claim is not None:
             await self.return_connection(claim)
 
+    async def _check_session(self, connection: Any) -> None:
+        """Refuse a pooler that gives the session of a connection to another one after each transaction."""
+        try:
+            is_shared = await self._shares_session(connection)
+        except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
+            # A statement was prepared in the session of another connection.
+            is_shared = True
+        if is_shared:
+            raise GatewayError(
+                ErrorKind.NOT_CONFIGURED,
+                f"cannot use the database {self.database}: a pooler in front of it gives sessions to others "
+                "after each transaction; name the server itself, or set the pooler to session mode",
+                param="database_url",
+            )
+
+    async def _shares_session(self, connection: Any) -> bool:
+        async with connection.transaction():
+            own = await connection.fetchval(BACKEND)
+        async with AsyncExitStack() as stack:
+            # The first one may get another idle session of a pooler; then the second one gets this one.
+            others = []
+            for _ in range(2):
+                other = await self.reserve()
+                stack.callback(other.close)
+                others.append(await other.begin_transaction(BACKEND))
+        return own in others
+
     async def _acquire_claim(self, connection: Any) -> None:
         key = lock_key("daemon")
         function = "pg_try_advisory_lock_shared" if self._shared else "pg_try_advisory_lock"
@@ -270,6 +308,15 @@ class ReservedSession:
         with _time_limit(self._connection, CLAIM_SECONDS):
             rows: list[Any] = await wrap_errors(self._connection.fetch, query, *values)
             return rows
+
+    async def begin_transaction(self, query: str) -> Any:
+        """Run one query in a transaction that ends with the connection, and return its value.
+
+        The errors are those of asyncpg.
+        """
+        with _time_limit(self._connection, CLAIM_SECONDS):
+            await self._connection.execute("BEGIN")
+            return await self._connection.fetchval(query)
 
     def close(self) -> None:
         """Close the connection at once."""

@@ -150,7 +150,7 @@ def wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             time.sleep(0.02)
         else:
             return
-    raise AssertionError(f"slapd did not start: {log.read_text()}")
+    raise AssertionError(f"{process.args} did not start: {log.read_text()}")
 
 
 def fill(server: Slapd) -> None:
