@@ -10,15 +10,17 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gatewayctl.client import ControlClient
+from gatewayctl.transport import Transport
+from gatewayctl.wire.routes import READ_METRICS
 from tests.fakes.daemons import forking
 from tests.fakes.daemons.forking import Forked
+from tests.fakes.http.raw_http import send
 from tests.fakes.storage.migrated import NAME, migrated_copy
 
 START_SECONDS = 60.0
@@ -50,16 +52,13 @@ class Daemon:
     ) -> tuple[int, Any]:
         """Send one HTTP request and return status and decoded JSON (or text)."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.base_url + path, data=data, method=method)
-        request.add_header("Content-Type", "application/json")
-        for name, value in (headers or {}).items():
-            request.add_header(name, value)
-        try:
-            with urllib.request.urlopen(request, timeout=90) as reply:
-                return reply.status, _decoded(reply.read())
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, _decoded(error.read())
+        sent = {"Content-Type": "application/json", **(headers or {}), "Connection": "close"}
+        reply = send(self.base_url, method, path, data, sent, seconds=90)
+        return reply.status, decoded(reply.body)
+
+    def metrics(self) -> str:
+        """Return what `gatewayctl metrics` prints, without a process."""
+        return ControlClient(Transport(self.socket)).read(READ_METRICS)
 
     def wait_for(self, words: str, seconds: float = START_SECONDS) -> str:
         """Wait until the daemon has printed these words and return all that it printed so far."""
@@ -78,7 +77,8 @@ class Daemon:
         return self.process.wait(timeout=60)
 
 
-def _decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Any:
+    """Return what JSON says, or the text that it is not."""
     try:
         return json.loads(data)
     except ValueError:
@@ -217,7 +217,7 @@ def wait_ready(daemon: Daemon) -> None:
         if daemon.process.poll() is not None:
             time.sleep(0.1)
             raise AssertionError("the daemon ended:\n" + "".join(daemon.log))
-        with contextlib.suppress(OSError, urllib.error.URLError):
+        with contextlib.suppress(OSError):
             if daemon.call("GET", "/readyz")[0] == 200:
                 return
         time.sleep(0.05)
@@ -231,12 +231,5 @@ def _drain(daemon: Daemon) -> None:
 
 
 def run_daemon(state: Path, *args: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m gatewayd` until it ends by itself."""
-    return subprocess.run(
-        [sys.executable, "-m", "gatewayd", *args],
-        env=environment(state, free_port(), settings),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    """Run `python -m gatewayd`, without its imports, until it ends by itself."""
+    return forking.run("gatewayd", args, environment(state, free_port(), settings), None, 60)

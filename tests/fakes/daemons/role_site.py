@@ -1,6 +1,7 @@
 """A gateway over a provider of all routes, with an account of each role, for tests of who may do what."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -9,7 +10,7 @@ from typing import Any
 
 from gatewayd.accounts.records import Role
 from tests.fakes.daemons.bad_input_site import PROVIDERS
-from tests.fakes.daemons.daemon import Daemon, running_daemon
+from tests.fakes.daemons.daemon import Daemon, decoded, running_daemon
 from tests.fakes.http.raw_http import Kept, Reply
 from tests.fakes.providers.all_routes_upstream import Everything
 from tests.fakes.providers.background_upstream import Provider, background_upstream
@@ -52,10 +53,11 @@ class Site:
     def call(
         self, method: str, path: str, body: Any = None, token: str | None = None, **headers: str
     ) -> tuple[int, Any]:
-        sent: dict[str, str] = {name.replace("_", "-"): value for name, value in headers.items()}
-        if token is not None:
-            sent["Authorization"] = f"Bearer {token}"
-        return self.daemon.call(method, path, body, sent)
+        """Send JSON and return the status and what the body of the reply says, as JSON if it is."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        data = None if body is None else json.dumps(body).encode()
+        reply = self.send(method, path, data, token, {"Content-Type": "application/json", **sent})
+        return reply.status, decoded(reply.body)
 
     def send(
         self,
