@@ -5,11 +5,11 @@ import json
 import re
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -24,6 +24,8 @@ from tests.fakes.providers.upstream import (
     openai_stream,
 )
 from tests.fakes.providers.upstream import Reply as Scripted
+
+T = TypeVar("T")
 
 PATH: Final = "/v1/chat/completions"
 FAST_METRIC: Final = re.compile(r"^gatewayd_http_fast_requests_total (\d+)", re.MULTILINE)
@@ -43,14 +45,15 @@ stream_idle_timeout = 1
 
 @dataclass
 class Site:
-    """A daemon and its first administrator's key."""
+    """A daemon, the provider that it alone asks, and its first administrator's key."""
 
     daemon: Daemon
+    provider: Provider
     key: str
 
     def fast_count(self) -> int:
         """Return how many requests the fast path has answered."""
-        found = FAST_METRIC.search(self.daemon.run_ctl("metrics").stdout)
+        found = FAST_METRIC.search(self.daemon.metrics())
         assert found is not None
         return int(found[1])
 
@@ -112,33 +115,37 @@ def message(text: object = "hi", **fields: Any) -> bytes:
     return json.dumps({"model": "o.m", "messages": [{"role": "user", "content": text}], **fields}).encode()
 
 
+@contextlib.contextmanager
+def opened(folder: Path, fast: str) -> Iterator[Site]:
+    with background_upstream(("m",)) as provider:
+        (folder / "gatewayd.toml").write_text(PROVIDER.format(url=provider.url))
+        with running_daemon(folder / "state", "-f", str(folder / "gatewayd.toml"), FAST_PATH=fast) as daemon:
+            made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
+            assert made.returncode == 0, made.stderr
+            key = made.stdout.split()[-1]
+            site = Site(daemon, provider, key)
+            # The first request asks the database for the key, and opens a connection to the provider.
+            assert site.ask(message()).status == 200
+            yield site
+
+
 @pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with background_upstream(("m",)) as found:
-        yield found
-
-
-def opened(folder: Path, url: str, fast: str) -> Iterator[Site]:
-    folder.mkdir()
-    (folder / "gatewayd.toml").write_text(PROVIDER.format(url=url))
-    with running_daemon(folder / "state", "-f", str(folder / "gatewayd.toml"), FAST_PATH=fast) as daemon:
-        made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
-        assert made.returncode == 0, made.stderr
-        key = made.stdout.split()[-1]
-        site = Site(daemon, key)
-        # The first request asks the database for the key, and opens a connection to the provider.
-        assert site.ask(message()).status == 200
+def fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with opened(tmp_path_factory.mktemp("fast"), "true") as site:
         yield site
 
 
 @pytest.fixture(scope="module")
-def fast(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Site]:
-    yield from opened(tmp_path_factory.mktemp("fast") / "site", provider.url, "true")
+def general(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with opened(tmp_path_factory.mktemp("general"), "false") as site:
+        yield site
 
 
-@pytest.fixture(scope="module")
-def general(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[Site]:
-    yield from opened(tmp_path_factory.mktemp("general") / "site", provider.url, "false")
+def on_both(fast: Site, general: Site, work: Callable[[Site], T]) -> tuple[T, T]:
+    """Return what the same work finds at the two sites, which do it at the same time."""
+    with ThreadPoolExecutor(2) as pool:
+        of_fast, of_general = pool.map(work, (fast, general))
+    return of_fast, of_general
 
 
 def shown(reply: Reply) -> tuple[int, dict[str, str], str]:
@@ -251,7 +258,7 @@ ODD: Final[dict[str, Scripted]] = {
 def both(fast: Site, general: Site, body: bytes, headers: Mapping[str, str] | None = None) -> int:
     """Compare the replies of both sites, and return how many requests the fast path has answered."""
     before = fast.fast_count()
-    replies = [shown(site.ask(body, headers)) for site in (fast, general)]
+    replies = on_both(fast, general, lambda site: shown(site.ask(body, headers)))
     assert replies[0] == replies[1]
     return fast.fast_count() - before
 
@@ -274,28 +281,28 @@ def test_headers_lead_to_the_same_reply(name: str, fast: Site, general: Site) ->
 @pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", FAILURES)
 def test_a_failing_provider_is_asked_once_and_reported_alike(
-    name: str, is_stream: bool, fast: Site, general: Site, provider: Provider
+    name: str, is_stream: bool, fast: Site, general: Site
 ) -> None:
-    body = message(stream=True) if is_stream else message()
-    shown_replies, counts = [], []
-    for site in (fast, general):
+    def fail(site: Site) -> tuple[Any, int]:
         # An idle connection to the provider, which a failure may have closed.
-        provider.script()
+        site.provider.script()
         assert site.ask(message()).status == 200
-        provider.script(FAILURES[name])
-        shown_replies.append(shown(site.ask(body)))
-        counts.append(sum(one.method == "POST" for one in provider.fake.requests))
-        provider.release()
-    assert shown_replies[0] == shown_replies[1]
-    assert counts[0] == counts[1]
+        site.provider.script(FAILURES[name])
+        reply = shown(site.ask(message(stream=True) if is_stream else message()))
+        site.provider.release()
+        return reply, sum(one.method == "POST" for one in site.provider.fake.requests)
+
+    found = on_both(fast, general, fail)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_odd_answers_are_passed_on_alike(name: str, fast: Site, general: Site, provider: Provider) -> None:
-    found = []
-    for site in (fast, general):
-        provider.script(ODD[name])
-        found.append(shown(site.ask(message())))
+def test_odd_answers_are_passed_on_alike(name: str, fast: Site, general: Site) -> None:
+    def ask(site: Site) -> Any:
+        site.provider.script(ODD[name])
+        return shown(site.ask(message()))
+
+    found = on_both(fast, general, ask)
     assert found[0] == found[1]
 
 
@@ -312,7 +319,8 @@ def test_a_key_that_is_revoked_opens_nothing(fast: Site) -> None:
             assert read_reply(channel).status == status
 
 
-def test_a_client_that_leaves_ends_the_call(fast: Site, provider: Provider) -> None:
+def test_a_client_that_leaves_ends_the_call(fast: Site) -> None:
+    provider = fast.provider
     provider.script(Scripted(before=SILENCE))
     with connected(fast.daemon.base_url) as channel:
         time.sleep(0.02)
@@ -330,9 +338,9 @@ def test_pipelined_requests_are_answered_in_their_order(fast: Site) -> None:
     assert [reply.headers["x-request-id"] for reply in replies] == [*[f"r{n}" for n in range(20)], "last"]
 
 
-def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provider: Provider) -> None:
+def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site) -> None:
     """All tests above have sent both sites the same calls, but those that only the fast one got."""
-    before = [site.usage() for site in (fast, general)]
+    before = on_both(fast, general, Site.usage)
 
     def send(site: Site) -> None:
         with connected(site.daemon.base_url) as channel:
@@ -344,7 +352,7 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provide
     for site in (fast, general):
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(send, [site] * 8))
-    after = [site.usage() for site in (fast, general)]
+    after = on_both(fast, general, Site.usage)
     names = ("requests", "prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens")
     grown = [
         {name: late[0].get(name, 0) - early[0].get(name, 0) for name in names}
@@ -368,13 +376,15 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site, provide
     ids=["text", "base64", "tokens", "empty", "unknown model"],
 )
 def test_embeddings_are_the_same(fields: dict[str, Any], is_fast: bool, fast: Site, general: Site) -> None:
-    before, found = fast.fast_count(), []
-    for site in (fast, general):
+    def ask(site: Site) -> Any:
         with connected(site.daemon.base_url) as channel:
             # Only a connection whose task waits is on the fast path.
             time.sleep(0.02)
             channel.sendall(embedding(site.key, **fields))
-            found.append(shown(read_reply(channel)))
+            return shown(read_reply(channel))
+
+    before = fast.fast_count()
+    found = on_both(fast, general, ask)
     assert found[0] == found[1]
     assert fast.fast_count() - before == is_fast
 
@@ -438,7 +448,7 @@ HEALTH_METRIC: Final = re.compile(r'^gatewayd_http_requests_total\{.*"/health".*
 
 def health_counts(site: Site) -> dict[str, int]:
     """Return how many health checks were counted, by their labels."""
-    found = HEALTH_METRIC.findall(site.daemon.run_ctl("metrics").stdout)
+    found = HEALTH_METRIC.findall(site.daemon.metrics())
     return {labels: int(count) for labels, _, count in (line.rpartition(" ") for line in found)}
 
 
@@ -460,14 +470,15 @@ def health_replies(site: Site, head: str) -> list[tuple[int, dict[str, str], str
 
 
 def test_health_is_reported_and_counted_alike(fast: Site, general: Site) -> None:
-    shown_replies, counts = [], []
-    for site in (fast, general):
+    def check(site: Site) -> tuple[Any, dict[str, int]]:
         before = health_counts(site)
-        shown_replies.append({name: health_replies(site, head) for name, head in HEALTH.items()})
-        counts.append(grown_health_counts(site, before))
-    assert shown_replies[0] == shown_replies[1]
-    assert counts[0] == counts[1]
-    assert counts[0]
+        replies = {name: health_replies(site, head) for name, head in HEALTH.items()}
+        return replies, grown_health_counts(site, before)
+
+    # One after the other: the pauses between the requests are to stay what they are.
+    found = [check(site) for site in (fast, general)]
+    assert found[0] == found[1]
+    assert found[0][1]
 
 
 def test_health_is_answered_on_the_fast_path(fast: Site) -> None:
@@ -489,7 +500,7 @@ def test_health_is_answered_on_the_fast_path(fast: Site) -> None:
 )
 def test_lists_of_models_are_the_same(headers: dict[str, str], fast: Site, general: Site) -> None:
     before = fast.fast_count()
-    found = [[shown(reply) for reply in lists(site, site.key, 3, headers)] for site in (fast, general)]
+    found = on_both(fast, general, lambda site: [shown(reply) for reply in lists(site, site.key, 3, headers)])
     assert found[0] == found[1]
     assert found[0] == [found[0][0]] * 3
     is_fast = set(headers) <= {"X-Request-Id"}
