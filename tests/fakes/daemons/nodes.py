@@ -5,28 +5,54 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from tests.fakes.daemons.chat_site import House, Person, living
 from tests.fakes.daemons.redis_server import RedisServer, redis_server
-from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.providers.background_upstream import Provider, background_upstream
 
 LEASE_SECONDS = 3
 SETTINGS = {"CLUSTER": "true", "WEBUI_SECRET_KEY": "s" * 32, "NODE_LEASE": str(LEASE_SECONDS)}
 
 
+@dataclass
+class Cluster:
+    """Nodes over the same database, files and Redis, each with its own state and plugins."""
+
+    folder: Path
+    provider: Provider
+    settings: Mapping[str, str]
+    stack: ExitStack
+    houses: list[House] = field(default_factory=list)
+
+    def add(self, people: Mapping[str, Person] | None = None) -> None:
+        """Start one node more; the first makes the people unless there are some."""
+        number = len(self.houses)
+        (self._place(number) / "s").mkdir(parents=True, mode=0o700)
+        self.houses.append(self._run(number, self.houses[0].people if self.houses else people))
+
+    def revive(self) -> None:
+        """Start those again that were killed."""
+        for number, house in enumerate(self.houses):
+            if house.daemon.process.poll() is not None:
+                self.houses[number] = self._run(number, house.people)
+
+    def _place(self, number: int) -> Path:
+        return self.folder / f"n{number}"
+
+    def _run(self, number: int, people: Mapping[str, Person] | None) -> House:
+        given = {**self.settings, "NODE_NAME": f"node-{number}"}
+        return self.stack.enter_context(living(self._place(number), self.provider, people, **given))
+
+
 @contextlib.contextmanager
-def running_nodes(
-    folder: Path,
-    address: str,
-    count: int = 2,
-    people: Mapping[str, Person] | None = None,
-    server: RedisServer | None = None,
-    **settings: str,
-) -> Iterator[list[House]]:
-    """Run nodes, each with its own state and plugins; the first makes the people unless there are some.
+def running_cluster(
+    folder: Path, address: str, server: RedisServer | None = None, **settings: str
+) -> Iterator[Cluster]:
+    """Prepare for nodes and run those that are added, until the end of the block.
 
     They have a Redis of their own, unless the test has one that it stops.
     """
@@ -36,14 +62,18 @@ def running_nodes(
         redis = server or stack.enter_context(redis_server())
         shared = {"DATABASE_URL": address, "FILE_STORE": str(files), "REDIS_URL": redis.url}
         provider = stack.enter_context(background_upstream())
-        houses: list[House] = []
-        for number in range(count):
-            place = folder / f"n{number}"
-            (place / "s").mkdir(parents=True, mode=0o700)
-            given = {**SETTINGS, **shared, "NODE_NAME": f"node-{number}", **settings}
-            known = houses[0].people if houses else people
-            houses.append(stack.enter_context(living(place, provider, known, **given)))
-        yield houses
+        yield Cluster(folder, provider, {**SETTINGS, **shared, **settings}, stack)
+
+
+@contextlib.contextmanager
+def running_nodes(
+    folder: Path, address: str, count: int = 2, people: Mapping[str, Person] | None = None
+) -> Iterator[list[House]]:
+    """Run so many nodes until the end of the block."""
+    with running_cluster(folder, address) as cluster:
+        for _ in range(count):
+            cluster.add(people)
+        yield cluster.houses
 
 
 class SlowServices(ThreadingHTTPServer):
@@ -56,6 +86,11 @@ class SlowServices(ThreadingHTTPServer):
         self.asked = threading.Event()
         self.released = threading.Event()
         self.extractions = 0
+
+    def renew(self) -> None:
+        """Let the next document be the first."""
+        self.released.set()
+        self.asked, self.released, self.extractions = threading.Event(), threading.Event(), 0
 
     @property
     def settings(self) -> dict[str, str]:
