@@ -6,14 +6,13 @@ The same for the secret that was replaced meanwhile, and for a move to PostgreSQ
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.blackbox.test_doctor import EXPECTED
+from tests.fakes.daemons import forking
 from tests.fakes.daemons.daemon import Daemon, running_daemon
 from tests.fakes.storage.postgres import Postgres
 from tests.test_backup_documented import PASSWORD, Accounts, addresses, upload
@@ -36,14 +35,8 @@ class Filter:
 
 def ctl(state: Path, *words: str, **env: str) -> Any:
     """Run gatewayctl on a state directory, and return its answer."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gatewayctl", *words, "-o", "json"],
-        env={**os.environ, "DATA_DIR": str(state), "PLUGINS_DIR": str(state / "plugins.d"), **env},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    given = {**os.environ, "DATA_DIR": str(state), "PLUGINS_DIR": str(state / "plugins.d"), **env}
+    done = forking.run("gatewayctl", [*words, "-o", "json"], given, None, 100)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
