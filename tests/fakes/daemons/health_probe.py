@@ -4,12 +4,15 @@
 
 A line for each request: milliseconds without those in which a thread of the daemon, or the probe, had to wait
 for a processor, and those, which other processes are to blame for. A thread that waits may hold the lock of
-the interpreter, for which the loop waits then. The probe ends with its standard input.
+the interpreter, for which the loop waits then. The threads of the daemon are only looked at when there is
+no answer after some milliseconds, for which nobody else is to blame: to look takes longer than most answers.
+The probe ends with its standard input.
 """
 
 import contextlib
 import os
 import re
+import select
 import socket
 import sys
 import threading
@@ -18,6 +21,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 PAUSE_SECONDS = 0.005
+QUICK_SECONDS = 0.02
 
 
 class Threads:
@@ -56,8 +60,15 @@ class Health:
         self._request = f"GET /health HTTP/1.1\r\nHost: {address.netloc}\r\n\r\n".encode()
 
     def ask(self) -> None:
-        """Send a request and read its answer."""
+        """Send a request."""
         self._channel.sendall(self._request)
+
+    def is_answered(self) -> bool:
+        """Wait a moment for the answer to begin."""
+        return bool(select.select([self._channel], [], [], QUICK_SECONDS)[0])
+
+    def read(self) -> None:
+        """Read the answer."""
         data = b""
         while (end := data.find(b"\r\n\r\n")) < 0 or len(data) < end + 4 + _length(data[:end]):
             part = self._channel.recv(65536)
@@ -76,15 +87,17 @@ def _length(head: bytes) -> int:
 def main() -> None:
     """Probe until nobody listens."""
     health = Health(sys.argv[1])
-    watched = (Threads(int(sys.argv[2])), Threads(os.getpid()))
+    daemon, own = Threads(int(sys.argv[2])), Threads(os.getpid())
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
     while not ended.wait(PAUSE_SECONDS):
-        before = [threads.waited() for threads in watched]
+        before = own.waited()
         began = time.perf_counter()
         health.ask()
+        busy = None if health.is_answered() else daemon.waited()
+        health.read()
         took = time.perf_counter() - began
-        crowd = sum(threads.crowd_since(then) for threads, then in zip(watched, before, strict=True))
+        crowd = own.crowd_since(before) + (0.0 if busy is None else daemon.crowd_since(busy))
         sys.stdout.write(f"{max(took - crowd, 0.0) * 1000:.1f} {crowd * 1000:.1f}\n")
         sys.stdout.flush()
 
