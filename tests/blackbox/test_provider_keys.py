@@ -55,7 +55,7 @@ class GuardedUpstream(FakeUpstream):
     """A provider that knows two keys."""
 
     def _default(self, request: Recorded) -> Reply:
-        if request.headers["Authorization"] in (f"Bearer {FORMER}", f"Bearer {FRESH}"):
+        if request.headers.get("Authorization") in (f"Bearer {FORMER}", f"Bearer {FRESH}"):
             return super()._default(request)
         error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
         return json_reply({"error": error}, 401)

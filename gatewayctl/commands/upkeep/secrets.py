@@ -29,6 +29,7 @@ REPLACED: View[ProviderKeyWritten] = View(
         "PROVIDER": lambda row: row.name,
         "URL": lambda row: row.base_url,
         "MODELS": lambda row: row.models,
+        "KEY": lambda row: f"not tested: {row.not_tested}" if row.not_tested else "accepted",
         "DRY RUN": lambda row: row.dry_run,
     },
 )
@@ -84,11 +85,15 @@ def rotate_provider(
     """Replace the key of a provider of the database, once the provider has listed its models for the new one.
 
     New requests use the new key at once, and those under way end with the former one. A key that the provider
-    refuses changes nothing. The key of a provider of the configuration file is only tested, in a dry run.
+    refuses changes nothing. A list that needs no key tests none: the key is replaced, and a warning says that
+    it was not tested. The key of a provider of the configuration file is only tested, in a dry run.
     """
     key = read_secret(key_file, "--key-file")
     confirm(f"Replace the key of the provider {provider}?", yes=yes or dry_run)
     body = NewProviderKey(key=key)
-    session.show(
-        session.client.call(routes.REPLACE_PROVIDER_KEY, provider, body=body, dry_run=dry_run), REPLACED
-    )
+    done = session.client.call(routes.REPLACE_PROVIDER_KEY, provider, body=body, dry_run=dry_run)
+    session.show(done, REPLACED)
+    if done.not_tested:
+        session.note(
+            f"The key was not tested: {done.not_tested}. A request to a model shows whether it works."
+        )

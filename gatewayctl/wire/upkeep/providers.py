@@ -12,8 +12,12 @@ class NewProviderKey(Request):
 
 
 class ProviderKeyWritten(Written):
-    """A provider whose key was replaced; `models` is the number of those that the new key lists."""
+    """A provider whose key was replaced; `models` is the number of those that the new key lists.
+
+    `not_tested` is the reason if that does not show whether the key works, "" if the provider accepted it.
+    """
 
     name: str
     base_url: str
     models: int
+    not_tested: str = ""

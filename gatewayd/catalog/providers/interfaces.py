@@ -27,3 +27,7 @@ class ProviderTester(Protocol):
     async def test(self, provider: ManagedProvider) -> ProviderOffer:
         """Request the list of models now, with a deadline; raises GatewayError with what failed."""
         ...
+
+    async def find_key_doubt(self, provider: ManagedProvider) -> str:
+        """Return why the list of models does not show that the key works, "" if it does."""
+        ...

@@ -109,7 +109,11 @@ class ProviderForm:
 
 @dataclass(frozen=True, slots=True)
 class ProviderOffer:
-    """What a provider answered to a test: its own ids of models, and the version of a runtime."""
+    """What a provider answered to a test: its own ids of models, and the version of a runtime.
+
+    `key_doubt` is why the answer does not show that a new key works, "" if it does or if nothing asked.
+    """
 
     models: tuple[str, ...]
     version: str | None = None
+    key_doubt: str = ""

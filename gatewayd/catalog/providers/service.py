@@ -133,9 +133,10 @@ class ManagedProviders:
     async def test_key(
         self, name: str, key: str, *, is_change: bool = False
     ) -> tuple[ManagedProvider, ProviderOffer]:
-        """Return a provider, of the settings or the database, with another key that it has accepted.
+        """Return a provider, of the settings or the database, with another key that it has not refused.
 
-        With `is_change` the key is to be stored: for a provider of the settings this raises conflict at once.
+        The offer has the reason if the test does not show that the key works. With `is_change` the key is to
+        be stored: for a provider of the settings this raises conflict at once.
         Raises not_found, invalid_request for a key that no provider can have, and the errors of the test.
         """
         found = (*self._configured.providers, *self._stored.providers)
@@ -150,7 +151,9 @@ class ManagedProviders:
         changed = replace(provider, key=key, unreadable_key="", problem="")
         self._tester.validate(changed)
         # Its further keys could answer in place of a bad one.
-        return changed, await self._tester.test(replace(changed, options=replace(changed.options, keys=())))
+        asked = replace(changed, options=replace(changed.options, keys=()))
+        offer = await self._tester.test(asked)
+        return changed, replace(offer, key_doubt=await self._tester.find_key_doubt(asked))
 
     async def replace_key(self, tested: ManagedProvider, *, by: str) -> None:
         """Store the key of a provider of the database that was tested with it, and use it at once.

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
 
 import orjson
 
@@ -9,11 +11,19 @@ from gatewayd.catalog.interfaces import RuntimeSource
 from gatewayd.catalog.providers.records import ManagedProvider, ProviderOffer
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.upstream.sources.config import ProviderConfig
+from gatewayd.upstream.sources.config import ModelListUse, ProviderConfig, SourceKind
 from gatewayd.upstream.sources.factory import open_source
 
 MAX_VERSION_BYTES = 64 * 1024
 """Maximum number of bytes of a runtime's version."""
+
+UNPROVED: Final = "its models are listed without a key"
+"""Why the list of models says nothing about a key."""
+
+SILENT_KINDS: Final = frozenset(
+    {ErrorKind.TIMEOUT, ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.RATE_LIMITED, ErrorKind.UNAVAILABLE}
+)
+"""Kinds of errors that are no refusal of a request without a key."""
 
 ConfigOf = Callable[[ManagedProvider], ProviderConfig]
 
@@ -31,7 +41,24 @@ class SourceTester:
 
     async def test(self, provider: ManagedProvider) -> ProviderOffer:
         """Request the models, and the version of a runtime; raises GatewayError with what failed."""
-        source = open_source(self._config_of(provider))
+        return await self._ask(self._config_of(provider))
+
+    async def find_key_doubt(self, provider: ManagedProvider) -> str:
+        """Return why a list of models that was read with the key does not show that the key works, or ""."""
+        config = self._config_of(provider)
+        if config.kind is SourceKind.BEDROCK:
+            # Without a key the credentials of the machine would be used; each request of the list is signed.
+            return UNPROVED if config.model_list is ModelListUse.REPLACE else ""
+        try:
+            await self._ask(replace(config, key=None, keys=()))
+        except GatewayError as error:
+            if error.kind in SILENT_KINDS:
+                return f"whether its list of models needs a key is not known: {error.message}"
+            return ""
+        return UNPROVED
+
+    async def _ask(self, config: ProviderConfig) -> ProviderOffer:
+        source = open_source(config)
         seconds = self._deadline()
         try:
             async with TimeLimit(seconds):
@@ -40,7 +67,7 @@ class SourceTester:
         except TimeoutError as error:
             raise GatewayError(
                 ErrorKind.TIMEOUT,
-                f"cannot list the models of provider {provider.name!r}: no answer within {seconds:g} s",
+                f"cannot list the models of provider {config.name!r}: no answer within {seconds:g} s",
             ) from error
         finally:
             await source.close()

@@ -33,10 +33,11 @@ class MemoryProviderStore:
 
 
 class FakeTester:
-    """Implements `ProviderTester`; `tested` has what was tested."""
+    """Implements `ProviderTester`; `tested` has what was tested, `doubt` is about each key."""
 
     def __init__(self) -> None:
         self.tested: list[ManagedProvider] = []
+        self.doubt = ""
 
     def validate(self, provider: ManagedProvider) -> None:
         ProviderConfig(provider.name, SourceKind(provider.kind), provider.base_url, key=provider.key or None)
@@ -45,6 +46,9 @@ class FakeTester:
         self.tested.append(provider)
         version = "0.9.1" if provider.family is ProviderFamily.OLLAMA else None
         return ProviderOffer(("m-1", "m-2"), version)
+
+    async def find_key_doubt(self, provider: ManagedProvider) -> str:
+        return self.doubt
 
 
 def configured(*, enabled: bool = True, explicit: bool = False) -> ConfiguredProviders:

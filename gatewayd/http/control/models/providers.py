@@ -39,6 +39,7 @@ class ControlProviderRoutes:
                 name=name,
                 base_url=tested.base_url,
                 models=len(offer.models),
+                not_tested=offer.key_doubt,
                 outcome=Outcome.CHANGED,
                 dry_run=dry_run,
             )

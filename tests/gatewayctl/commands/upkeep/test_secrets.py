@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tests.fakes.daemons.control_socket import Control, Ctl
 
@@ -20,9 +21,24 @@ async def test_the_key_of_a_provider_is_read_from_a_file(ctl: Ctl, control: Cont
         "name": "acme",
         "base_url": "https://acme.test/v1",
         "models": 2,
+        "not_tested": "",
         "outcome": "changed",
         "dry_run": False,
     }
+    assert control.providers.in_use()[0].key == "canary-new-key"
+
+
+async def test_a_key_that_the_list_of_models_does_not_need_is_said_to_be_untested(
+    ctl: Ctl, control: Control
+) -> None:
+    tester: Any = control.providers._tester
+    tester.doubt = "its models are listed without a key"
+    words = (*ROTATE, "acme", "--key-file", "-")
+    dry = await ctl(*words, "--dry-run", stdin="k")
+    assert (dry.code, f"not tested: {tester.doubt}" in " ".join(dry.out.split())) == (0, True)
+    assert f"The key was not tested: {tester.doubt}." in dry.err
+    done = await ctl(*words, "--yes", "-o", "json", stdin="canary-new-key")
+    assert (json.loads(done.out)["not_tested"], json.loads(done.out)["outcome"]) == (tester.doubt, "changed")
     assert control.providers.in_use()[0].key == "canary-new-key"
 
 

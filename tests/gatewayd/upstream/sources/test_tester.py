@@ -6,7 +6,7 @@ import pytest
 
 from gatewayd.catalog.providers.records import ManagedProvider
 from gatewayd.errors import ErrorKind, GatewayError
-from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
+from gatewayd.upstream.sources.config import ModelListUse, ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.sources.tester import SourceTester
 from tests.fakes.providers.upstream import SILENCE, FakeUpstream, Reply, json_reply
 
@@ -60,6 +60,48 @@ async def test_each_failure_says_what_failed(fake: FakeUpstream) -> None:
     fake.script(Reply(steps=[SILENCE]))
     late = await failure(provider, 0.1)
     assert (late.kind, "within 0.1 s" in late.message) == (ErrorKind.TIMEOUT, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "doubt"),
+    [
+        (json_reply({"error": {"message": "no key"}}, status=401), ""),
+        (json_reply({"error": {"message": "no key"}}, status=400), ""),
+        (json_reply({"data": [{"id": "m"}]}), "its models are listed without a key"),
+        (json_reply({"error": {"message": "slowly"}}, status=429), "whether its list of models needs a key"),
+    ],
+    ids=["401", "400", "200", "429"],
+)
+async def test_a_list_that_needs_no_key_tests_none(fake: FakeUpstream, answer: Reply, doubt: str) -> None:
+    fake.script(answer)
+    provider = ManagedProvider("", "p", "openai", fake.openai_url, key="k1")
+    found = await source_tester().find_key_doubt(provider)
+    assert (bool(found), found.startswith(doubt)) == (bool(doubt), True)
+    assert "Authorization" not in fake.requests[-1].headers
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "use", "doubt"),
+    [
+        ("anthropic", "https://bedrock-runtime.eu-west-1.amazonaws.com", ModelListUse.FILTER, True),
+        (
+            "anthropic",
+            "https://aiplatform.googleapis.com/v1/projects/p",
+            ModelListUse.FILTER,
+            True,
+        ),
+        ("openai", "https://acme.test/v1", ModelListUse.REPLACE, True),
+        ("bedrock", "https://bedrock.test", ModelListUse.REPLACE, True),
+        ("bedrock", "https://bedrock.test", ModelListUse.FILTER, False),
+    ],
+)
+async def test_models_that_are_only_named_test_no_key(
+    kind: str, url: str, use: ModelListUse, *, doubt: bool
+) -> None:
+    """None of these asks the provider."""
+    config = ProviderConfig("p", SourceKind(kind), url, key="k", models=("m",), model_list=use)
+    tester = SourceTester(lambda _: config, lambda: 5.0)
+    assert bool(await tester.find_key_doubt(ManagedProvider("", "p", kind, url, key="k"))) is doubt
 
 
 def test_an_address_is_checked_as_that_of_the_settings() -> None:
