@@ -36,7 +36,7 @@ from typing import Any
 
 from tests.bench import documents, report, suites
 from tests.bench.floors import STARTS
-from tests.bench.goals import goals_table
+from tests.bench.goals import UNMETERED, goals_table
 from tests.bench.measure import CORE, MANY, QUICK, ROUTER, Bench, Case, alternate, say, show
 from tests.bench.targets import (
     ROUTER_NAME,
@@ -77,6 +77,9 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all results in a file")
     parser.add_argument("--against", metavar="REV", help="measure another commit in the same run")
+    parser.add_argument(
+        "--unmetered", action="store_true", help="measure it without metrics, usage and limits too"
+    )
     parser.add_argument(
         "--nice", type=int, default=0, help="priority of everything, such as -10 (needs root)"
     )
@@ -123,6 +126,9 @@ class Run:
 
     def _gateways(self) -> Iterator[Gateway]:
         yield prepared_gateway("gatewayd", ROOT, self.bench.mock, self.folder / "s")
+        if self.options.unmetered:
+            state = self.folder / "u"
+            yield prepared_gateway(UNMETERED, ROOT, self.bench.mock, state, "tests.bench.unmetered")
         if revision := self.options.against:
             root = checked_out(ROOT, revision, self.folder / "tree")
             yield prepared_gateway(revision.replace("|", " "), root, self.bench.mock, self.folder / "t")

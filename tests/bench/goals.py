@@ -10,6 +10,7 @@ from tests.bench.targets import ROUTER_NAME
 Results = dict[str, Any]
 Found = Sequence[float | None] | None  # one value per limit; None when it was not measured
 OURS = "gatewayd"
+UNMETERED = "unmetered"
 CHUNK_RATE = "chunks_per_second"
 STILL = 0.1  # MiB a minute: less than this is no growth that could fall
 
@@ -90,6 +91,17 @@ def _cost(case: str) -> Callable[[Results], Found]:
     return find
 
 
+def _metering(results: Results) -> Found:
+    """Return what metrics, usage and limits add to the processor time of a request, and of a chunk."""
+    found = []
+    for case in ("plain_64", "paced_64", "unpaced_16"):
+        runs = _samples(results, case)
+        if runs is None or UNMETERED not in runs:
+            return None
+        found.append(paired(runs, OURS, UNMETERED, "cpu_us", difference))
+    return found
+
+
 def _first_token(results: Results) -> Found:
     runs = _samples(results, "paced_64")
     if runs is None:
@@ -153,6 +165,7 @@ GOALS = (
         True,
     ),
     Goal("the same: CPU us per request", (110.0,), _cost("plain_64")),
+    Goal("metering (--unmetered): CPU us per request / chunk paced / unpaced", (8.0, 1.0, 1.0), _metering),
     Goal("64 paced streams: CPU us per chunk", (32.0,), _cost("paced_64")),
     Goal("the same: first token added p50 / p99 ms", (4.0, 6.0), _first_token),
     Goal(

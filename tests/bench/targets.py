@@ -198,22 +198,26 @@ class Gateway:
     root: Path
     state: Path
     key: str
+    module: str = "gatewayd"
 
     @contextlib.contextmanager
     def running(self) -> Iterator[tuple[Target, float]]:
         """Start it; yield it with the seconds from exec to READY."""
-        with started(self.root, self.state) as (port, session, seconds):
+        with started(self.root, self.state, self.module) as (port, session, seconds):
             control = self.state / "control.sock"
             yield Target(self.name, port, GATEWAY_PATH, session, self.key, control), seconds
 
 
-def prepared_gateway(name: str, root: Path, mock: Mock, state: Path) -> Gateway:
-    """Make a fresh state for a checkout: started once, with an account and a key made by gatewayctl."""
+def prepared_gateway(name: str, root: Path, mock: Mock, state: Path, module: str = "gatewayd") -> Gateway:
+    """Make a fresh state for a checkout: started once, with an account and a key made by gatewayctl.
+
+    `module` is what runs then.
+    """
     state.mkdir(mode=0o700, parents=True)
     (state / "gatewayd.toml").write_text(GATEWAY.format(state=state, provider=mock.port))
     with started(root, state):
         key = make_key(root, state)
-    return Gateway(name, root, state, key)
+    return Gateway(name, root, state, key, module)
 
 
 def make_key(root: Path, state: Path) -> str:
@@ -260,13 +264,13 @@ def check(tools: Tools, target: Target) -> None:
 
 
 @contextlib.contextmanager
-def started(root: Path, state: Path) -> Iterator[tuple[int, Session, float]]:
+def started(root: Path, state: Path, module: str = "gatewayd") -> Iterator[tuple[int, Session, float]]:
     """Run a gateway on a free port and wait for READY; yield port, session and the seconds that it took."""
     port = free_port()
     address = state / "notify.sock"
     address.unlink(missing_ok=True)
     environment = {**_environment(), "PORT": str(port), "NOTIFY_SOCKET": str(address)}
-    command = [sys.executable, "-m", "gatewayd", "-f", str(state / "gatewayd.toml")]
+    command = [sys.executable, "-m", module, "-f", str(state / "gatewayd.toml")]
     log = state / "gatewayd.log"
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as notices:
         notices.bind(str(address))
