@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from gatewayd.doctor import service_commands
 from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.doctor.state_folder import value_command
 
 SCHEMA_MENDS: Final = {
     "schema_older": ("schema-older", "gatewayd --migrate"),
-    "schema_newer": ("schema-newer", "pip install --upgrade gatewayd"),
-    "schema_broken": ("schema-broken", "gatewayctl backup list"),
+    "schema_newer": ("schema-newer", service_commands.upgrade()),
+    "schema_broken": ("schema-broken", service_commands.RESTORE),
+    "database_incomplete": ("schema-broken", service_commands.RESTORE),
 }
 
 MEBIBYTE: Final = 1 << 20
@@ -55,7 +57,7 @@ def check_schema(code: str, message: str) -> Iterator[DoctorFinding]:
 def check_damage(problems: Sequence[str]) -> Iterator[DoctorFinding]:
     """Return the findings of a damaged database."""
     for problem in problems:
-        yield DoctorFinding("database-damaged", problem, "gatewayctl backup list")
+        yield DoctorFinding("database-damaged", problem, service_commands.RESTORE)
 
 
 def check_limits(limits: Sequence[StoredLimit]) -> Iterator[DoctorFinding]:
@@ -63,7 +65,8 @@ def check_limits(limits: Sequence[StoredLimit]) -> Iterator[DoctorFinding]:
     for limit in limits:
         if 0 < limit.value < limit.largest:
             needed = f"{-(-limit.largest // MEBIBYTE)}MiB"
-            command = f"systemctl edit gatewayd  # Environment={limit.setting.upper()}={needed}"
+            name = limit.setting.replace("_", "-")
+            command = service_commands.drop_in(name, f"Environment={limit.setting.upper()}={needed}")
             if limit.place is not None:
                 command = value_command(*limit.place, limit.setting, needed)
             yield DoctorFinding(
@@ -101,10 +104,10 @@ def check_index(embedded: int, passages: int) -> Iterator[DoctorFinding]:
         )
 
 
-def check_sources(states: Sequence[Mapping[str, object]]) -> Iterator[DoctorFinding]:
-    """Check the model sources, as the catalogue describes them."""
+def check_sources(states: Sequence[Mapping[str, object]], command: str) -> Iterator[DoctorFinding]:
+    """Check the model sources, as the catalogue describes them; `command` makes a first one."""
     if not states:
-        yield DoctorFinding("provider-none", "there is no model provider", "gatewayd --fetch-model")
+        yield DoctorFinding("provider-none", "there is no model provider", command)
     for state in states:
         if state["problem"] is not None:
             yield DoctorFinding(

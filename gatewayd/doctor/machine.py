@@ -1,13 +1,17 @@
 """Checks of the machine: the clock, the limit of open files, and the unit of the service manager."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from gatewayd.doctor import service_commands
 from gatewayd.doctor.findings import DoctorFinding
 
 MAX_BEHIND_SECONDS: Final = 60
 MIN_DESCRIPTORS: Final = 4096
+DESCRIPTORS: Final = 65536
+"""Limit of open files of the shipped unit."""
 
 UNIT: Final = "gatewayd.service"
 UNIT_FOLDERS: Final = (
@@ -18,6 +22,10 @@ UNIT_FOLDERS: Final = (
     Path("/lib/systemd/system"),
 )
 """Where the service manager looks for a unit, in this order."""
+
+INSTALLED: Final = Path("/usr/local/lib/systemd/system")
+PACKAGED: Final = (Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
+"""Where `gatewayctl service install` puts the unit, and where the Debian package has it."""
 
 HARDENING: Final[Mapping[str, tuple[str, ...]]] = {
     "NoNewPrivileges": ("yes", "true", "on", "1"),
@@ -50,7 +58,7 @@ def check_descriptors(limit: int) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "descriptors-low",
             f"the daemon may open {limit} files and connections, less than {MIN_DESCRIPTORS}",
-            "gatewayctl service install --yes",
+            service_commands.drop_in("descriptors", f"LimitNOFILE={DESCRIPTORS}"),
         )
 
 
@@ -68,12 +76,25 @@ def check_unit(folders: Sequence[Path] = UNIT_FOLDERS) -> Iterator[DoctorFinding
     open_names = [name for name, good in HARDENING.items() if values.get(name, "-").lower() not in good]
     if open_names:
         drop = next((loosest[name] for name in open_names if loosest.get(name, unit) != unit), None)
-        command = "gatewayctl service install --yes" if drop is None else f"rm {drop}"
         yield DoctorFinding(
             "unit-open",
             f"the unit {unit} lets the daemon do more than it needs: {', '.join(open_names)}",
-            command,
+            _unit_command(unit, folders) if drop is None else _without(drop),
         )
+
+
+def _unit_command(unit: Path, folders: Sequence[Path]) -> str:
+    """Return the command that brings back the shipped unit, which `unit` may hide."""
+    if unit.parent in PACKAGED:
+        return f"{service_commands.REINSTALL} && {service_commands.RESTART}"
+    if unit.parent == INSTALLED:
+        return f"{service_commands.INSTALL} && {service_commands.RESTART}"
+    is_copy = sum((folder / UNIT).is_file() for folder in folders) > 1
+    return _without(unit) if is_copy else f"{service_commands.INSTALL} && {_without(unit)}"
+
+
+def _without(path: Path) -> str:
+    return f"rm {shlex.quote(str(path))} && {service_commands.RESTART}"
 
 
 def _directives(path: Path) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.daemons.chat_site import AUTHS, House, wait_until
 from tests.fakes.providers.upstream import SILENCE, Reply, openai_chunk, openai_stream, sse
 from tests.fakes.storage.postgres import Postgres
-from tests.faults.test_outages import SECONDS, house_of, server, shut_down
+from tests.faults.test_outages import SECONDS, hanging, house_of, server, shut_down
 
 __all__ = ["server"]
 
@@ -99,3 +99,30 @@ def test_commands_without_postgresql(tmp_path: Path, server: Postgres) -> None:
         errors = [line for line in log if " error " in line and "the audit log cannot be written" not in line]
         assert errors == []
         assert "Traceback" not in "".join(log)
+
+
+def test_commands_on_a_postgresql_that_stands_still(tmp_path: Path, server: Postgres) -> None:
+    """It takes what is sent and answers nothing: no command waits for it longer than the daemon does."""
+    url = server.create_database()
+    with house_of(tmp_path, DATABASE_URL=url) as house:
+        offline = {"DATA_DIR": str(house.daemon.state), "DATABASE_URL": url}
+
+        def back_up() -> CompletedProcess[str]:
+            return house.daemon.run_ctl("backup", "create", env=offline, seconds=MOST_SECONDS)
+
+        before = requests(house)
+        with hanging(server):
+            is_made = check_in_outage(house)
+            found = json.loads(house.daemon.run_ctl("doctor", "-o", "json", seconds=MOST_SECONDS).stdout)
+            assert "database-unreachable" in {each["code"] for each in found}
+            refused = back_up()
+            assert refused.returncode == 1, refused
+            assert "cannot open the database" in refused.stderr
+            assert "Traceback" not in refused.stderr
+        wait_until(lambda: house.call("GET", "/readyz")[0] == 200, "the database", SECONDS)
+        for command, done in run_all(house, (*WITHOUT_DATABASE, *WITH_DATABASE)).items():
+            assert done.returncode in ((0, 1, 2) if command == "doctor" else (0,)), (command, done.stderr)
+        assert requests(house) == before
+        assert (house.daemon.run_ctl("user", "show", "eve@example.org").returncode == 0) is is_made
+        made = back_up()
+        assert made.returncode == 0, made.stderr

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from tests.conftest import missing
 from tests.fakes.daemons.daemon import free_port
-from tests.faults.debian import NEEDED, Machine, booted, make_root
+from tests.faults.debian import NEEDED, START_SECONDS, Machine, booted, make_root
+from tests.faults.doctored import ROWS, Provoked, findings
 from tests.test_manpages import ROOT
 
 pytestmark = [
@@ -152,6 +154,23 @@ def test_the_sockets_stay_open_while_a_package_is_installed_again(machine: Machi
     install(machine, NEW)
     is_well(machine)
     assert machine.sh("systemctl show -P ActiveEnterTimestampMonotonic gatewayd.socket") == before
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
+def test_what_the_doctor_advises_mends(machine: Machine, row: Provoked) -> None:
+    """The command of the finding is executed as it is printed, by a shell of root."""
+    machine.sh(row.script, folder="/")
+    [finding] = [each for code, each in findings(machine).items() if code == row.code]
+    assert row.command in finding["command"]
+    machine.sh(finding["command"], folder="/")
+    deadline = time.monotonic() + START_SECONDS
+    while row.code in (found := findings(machine)):
+        assert time.monotonic() < deadline, found[row.code]
+        time.sleep(0.5)
+    assert "daemon-stopped" not in found
+    is_well(machine)
+    machine.sh(row.after, folder="/")
+    is_well(machine)
 
 
 def test_a_removal_keeps_configuration_and_state(machine: Machine) -> None:

@@ -36,6 +36,7 @@ PROCESSES = (
     "gatewayd/extract/test_child.py",
     "gatewayd/extract/test_mandoc.py",
     "gatewayd/extract/test_pool.py",
+    "gatewayd/doctor/test_service_commands.py",
     "gatewayd/doctor/test_state_folder.py",
     "gatewayd/extract/test_reader_process.py",
     "gatewayd/offline/imports/test_killing.py",

@@ -3,6 +3,7 @@
 import asyncio
 import resource
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -15,15 +16,17 @@ from gatewayd.assembly.upkeep.audit import CHECKPOINT_FILE
 from gatewayd.assembly.upkeep.garbage import make_garbage
 from gatewayd.audit.log_keeper import AuditLogKeeper, AuditRetention, CheckpointFile
 from gatewayd.audit.trail import AuditTrail
-from gatewayd.doctor import contents, machine, state_folder
+from gatewayd.doctor import contents, machine, service_commands, state_folder
 from gatewayd.doctor.findings import DoctorFinding, collected, failed, ordered
 from gatewayd.errors import ErrorKind, GatewayError
+from gatewayd.extras import PackageExtra, is_installed
 from gatewayd.http.control.doctor import ControlDoctorRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.records import file_id_of
 from gatewayd.settings import OriginKind, SettingOrigin, Settings, definitions
 from gatewayd.storage.engine.checks import DatabaseCheck
+from gatewayd.storage.engine.damage import DamageError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import parse
 from gatewayd.storage.engine.migrate import check, read_status
@@ -36,6 +39,9 @@ DAMAGE_SECONDS: Final = 20.0
 
 CREDENTIAL_FILE: Final = Path("/etc/credstore/gatewayd.webui-secret-key")
 """Where the service manager reads the secret that signs sessions, unless a unit says otherwise."""
+
+READ_AT_START: Final = frozenset({"secret-short", "limit-small"})
+"""Findings about settings that the daemon reads at its start only."""
 
 MAX_LOST_SHOWN: Final = 10
 FILE_BATCH: Final = 500
@@ -58,7 +64,10 @@ async def examine_running(services: GatewayServices) -> Findings:
     found = list(await asyncio.to_thread(_local, settings))
     problem = await services.health.database_problem()
     if problem is not None:
-        return ordered([*found, _unreachable(settings, problem.full_message)])
+        damage = services.database.damage.sentence
+        away = _unreachable(settings, problem.full_message, is_running=True)
+        found += contents.check_damage([damage]) if damage else [away]
+        return ordered(map(_restarted, found))
     descriptors = machine.check_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     checks = _stored_checks(settings, services.database, services.audit.keeper)
     checks += [lambda: _garbage(services), lambda: _index(services), lambda: _sources(services)]
@@ -67,7 +76,8 @@ async def examine_running(services: GatewayServices) -> Findings:
         for each in services.extensions.registry.list()
         if each.is_active and each.problem is not None
     }
-    return ordered([*found, *descriptors, *contents.check_plugins(plugins), *await _awaited(checks)])
+    found += [*descriptors, *contents.check_plugins(plugins), *await _awaited(checks)]
+    return ordered(map(_restarted, found))
 
 
 async def examine_stopped(settings: Settings) -> Findings:
@@ -87,7 +97,7 @@ async def examine_stopped(settings: Settings) -> Findings:
             found += await _awaited(_stored_checks(settings, database, keeper))
     except GatewayError as error:
         schema = list(contents.check_schema(error.code or "", error.message))
-        found += schema or [_unreachable(settings, error.message)]
+        found += schema or _database_findings(settings, error)
     return ordered(found)
 
 
@@ -133,7 +143,8 @@ def _new_secret_command(origin: SettingOrigin) -> str:
     if origin.kind is OriginKind.CREDENTIAL:
         # What the service manager passes is a copy of its file.
         return state_folder.file_command(origin.file or CREDENTIAL_FILE)
-    return "systemctl edit gatewayd  # Environment=WEBUI_SECRET_KEY=$(openssl rand -hex 32)"
+    directive = f"Environment=WEBUI_SECRET_KEY=$({state_folder.RANDOM_TEXT})"
+    return service_commands.drop_in("webui-secret-key", directive)
 
 
 def _stored_checks(
@@ -212,7 +223,7 @@ async def _index(services: GatewayServices) -> Findings:
 
 async def _sources(services: GatewayServices) -> Findings:
     await services.catalog.list_all()
-    return list(contents.check_sources(services.catalog.source_states()))
+    return list(contents.check_sources(services.catalog.source_states(), _fetch_command(services.settings)))
 
 
 async def _awaited(checks: Iterable[Callable[[], Awaitable[Findings]]]) -> Findings:
@@ -226,7 +237,31 @@ async def _awaited(checks: Iterable[Callable[[], Awaitable[Findings]]]) -> Findi
     return found
 
 
-def _unreachable(settings: Settings, reason: str) -> DoctorFinding:
-    is_file = not settings.database_url.get_secret_value().startswith("postgres")
-    command = "systemctl start gatewayd" if is_file else "systemctl start postgresql"
+def _database_findings(settings: Settings, error: GatewayError) -> Findings:
+    """Return the findings of a database that cannot be opened: it is damaged, or does not answer."""
+    if isinstance(error, DamageError) or isinstance(error.__cause__, DamageError):
+        return list(contents.check_damage([error.message]))
+    return [_unreachable(settings, error.message)]
+
+
+def _unreachable(settings: Settings, reason: str, *, is_running: bool = False) -> DoctorFinding:
+    location = parse(settings.database_location(), settings.database_pool_size)
+    if location.is_sqlite:
+        command = service_commands.RESTART if is_running else service_commands.START
+    else:
+        command = service_commands.start_postgres(str(location.credentials["host"]))
     return DoctorFinding("database-unreachable", f"the database cannot be used: {reason}", command)
+
+
+def _fetch_command(settings: Settings) -> str:
+    """Return the command that makes the built-in model ready, and has the daemon load it."""
+    return service_commands.fetch_model(
+        is_off=settings.enable_builtin_model == "false", lacks_engine=not is_installed(PackageExtra.LOCAL)
+    )
+
+
+def _restarted(finding: DoctorFinding) -> DoctorFinding:
+    """Return a finding whose command ends in a restart, if the running daemon needs it for a new value."""
+    if finding.code not in READ_AT_START or service_commands.RESTART in finding.command:
+        return finding
+    return replace(finding, command=f"{finding.command} && {service_commands.RESTART}")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gatewayd.doctor import contents
+from gatewayd.doctor import contents, service_commands
 from gatewayd.doctor.findings import DoctorFinding
 
 LIMIT = contents.StoredLimit("rag_file_max_size", 5 << 20, (9 << 20) + 1, "a stored file")
@@ -19,21 +19,22 @@ def garbage(kind: str, count: int = 1) -> Iterable[DoctorFinding]:
     ("found", "code", "command"),
     [
         (contents.check_schema("schema_older", "x"), "schema-older", "gatewayd --migrate"),
-        (contents.check_schema("schema_newer", "x"), "schema-newer", "pip install --upgrade gatewayd"),
-        (contents.check_schema("schema_broken", "x"), "schema-broken", "gatewayctl backup list"),
-        (contents.check_damage(["Tree 5"]), "database-damaged", "gatewayctl backup list"),
+        (contents.check_schema("schema_newer", "x"), "schema-newer", service_commands.upgrade()),
+        (contents.check_schema("schema_broken", "x"), "schema-broken", service_commands.RESTORE),
+        (contents.check_schema("database_incomplete", "x"), "schema-broken", service_commands.RESTORE),
+        (contents.check_damage(["Tree 5"]), "database-damaged", service_commands.RESTORE),
         (
             contents.check_limits([LIMIT]),
             "limit-small",
-            "systemctl edit gatewayd  # Environment=RAG_FILE_MAX_SIZE=10MiB",
+            service_commands.drop_in("rag-file-max-size", "Environment=RAG_FILE_MAX_SIZE=10MiB"),
         ),
         (garbage("orphaned files"), "files-orphaned", "gatewayctl gc"),
         (garbage("abandoned uploads"), "uploads-abandoned", "gatewayctl gc"),
         (garbage("unused vectors"), "vectors-unused", "gatewayctl gc"),
         (contents.check_lost(["f1"]), "file-lost", "gatewayctl file delete f1 --yes"),
         (contents.check_index(3, 5), "index-behind", "gatewayctl collection reindex --wait"),
-        (contents.check_sources([]), "provider-none", "gatewayd --fetch-model"),
-        (contents.check_sources([SOURCE]), "provider-unreachable", "gatewayctl health"),
+        (contents.check_sources([], "fetch it"), "provider-none", "fetch it"),
+        (contents.check_sources([SOURCE], "fetch it"), "provider-unreachable", "gatewayctl health"),
         (
             contents.check_plugins({("tool", "weather"): "it raised"}),
             "plugin-broken",
@@ -57,7 +58,7 @@ def test_findings(found: Iterable[DoctorFinding], code: str, command: str) -> No
         garbage("orphaned files", 0),
         garbage("expired sessions", 5),
         contents.check_index(5, 5),
-        contents.check_sources([{**SOURCE, "problem": None}]),
+        contents.check_sources([{**SOURCE, "problem": None}], "fetch it"),
         contents.check_plugins({}),
         contents.check_audit([]),
     ],

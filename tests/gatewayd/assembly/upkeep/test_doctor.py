@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewayd.assembly.upkeep.doctor import examine_stopped
+from gatewayd.doctor import service_commands
 from gatewayd.settings import load
 from tests.fakes.storage.migrated import migrated_copy
 
@@ -63,7 +64,8 @@ async def test_advice_for_secrets_of_the_service_manager(tmp_path: Path, state: 
     assert command == "openssl rand -hex 32 > /etc/credstore/gatewayd.webui-secret-key"
     by_variable = {"DATA_DIR": str(state), "WEBUI_SECRET_KEY": SHORT}
     command = (await codes_of(None, by_variable))["secret-short"]
-    assert command.startswith("systemctl edit gatewayd  # Environment=WEBUI_SECRET_KEY=")
+    secret = "Environment=WEBUI_SECRET_KEY=$(openssl rand -hex 32)"
+    assert command == service_commands.drop_in("webui-secret-key", secret)
 
 
 async def test_a_small_limit_of_a_configuration_file_is_raised_in_its_line(
