@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from gatewayctl.transport import TIMEOUT_SECONDS
 from gatewayd.doctor.findings import CODES
+from gatewayd.storage.engine.postgres import ACQUIRE_SECONDS, STATEMENT_SECONDS
 from tests.fakes.daemons.role_site import Site, opened_roles
 from tests.fakes.http.samples_documents import upload
 from tests.fakes.providers.background_upstream import background_upstream
@@ -166,3 +168,9 @@ def test_the_page_has_every_code_and_its_level() -> None:
     page = (ROOT / "man" / "gatewayd-operations.7").read_text().split(".Sh DOCTOR\n")[1].split(".Sh ")[0]
     rows = re.findall(r"^\.It Li (\S+) Ta (\w+) Ta", page, re.MULTILINE)
     assert rows == [(code.replace("-", "\\-"), level.value) for code, level in CODES.items()]
+
+
+def test_the_page_has_the_limits_of_a_database_that_does_not_answer() -> None:
+    page = " ".join((ROOT / "man" / "gatewayd-operations.7").read_text().split())
+    limits = f"{ACQUIRE_SECONDS:g} seconds for a connection, {STATEMENT_SECONDS:g} seconds for a statement"
+    assert f"after at most {limits}, and {TIMEOUT_SECONDS:g} seconds for the answer of the daemon" in page
