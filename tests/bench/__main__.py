@@ -8,6 +8,8 @@ starts listens on free ports of loopback, keeps its files in a temporary folder,
   core     the same at 1, 16, 64 and 256 connections
   router   CPU in ratio to vllm-router (--router PROGRAM), with proxies that check nothing as floors; fails if
            less than 95 % of the requests of a row take the fast path
+  growth   the same with 100,000 users, keys, chats and grants, a million messages, 2,000 models of a
+           workspace and 400 unused plugins
   memory   resident memory idle, under load, and per held stream
   leave    is the provider freed when clients leave while it is silent?
   start    time from exec to READY on an existing database
@@ -36,8 +38,9 @@ from typing import Any
 
 from tests.bench import documents, report, suites
 from tests.bench.floors import STARTS
-from tests.bench.goals import UNMETERED, goals_table
-from tests.bench.measure import CORE, MANY, QUICK, ROUTER, Bench, Case, alternate, say, show
+from tests.bench.goals import GROWN, UNMETERED, goals_table
+from tests.bench.growth import Growth, grow
+from tests.bench.measure import CORE, GROWTH, MANY, QUICK, ROUTER, Bench, Case, alternate, say, show
 from tests.bench.targets import (
     ROUTER_NAME,
     Gateway,
@@ -54,7 +57,7 @@ from tests.bench.tools import CannotRunError, build, require
 
 ROOT = Path(__file__).parents[2]
 ALL = ("core", "memory", "leave", "start", "many")
-SUITES = ("quick", *ALL, "router", "soak", "all")
+SUITES = ("quick", *ALL, "router", "growth", "soak", "all")
 LEAST_FAST_SHARE = 0.95
 LEAST_FILES = 5000
 
@@ -134,6 +137,14 @@ class Run:
             yield prepared_gateway(revision.replace("|", " "), root, self.bench.mock, self.folder / "t")
 
     @contextlib.contextmanager
+    def _grown(self) -> Iterator[Target]:
+        state = self.folder / "g"
+        gateway = prepared_gateway(GROWN, ROOT, self.bench.mock, state)
+        grow(state, Growth())
+        with self._gateway(gateway) as target:
+            yield target
+
+    @contextlib.contextmanager
     def _nginx(self) -> Iterator[Target]:
         with running_nginx(self.bench.mock, self.folder / "nginx") as target:
             check(self.bench.tools, target)
@@ -183,6 +194,19 @@ class Run:
         for case in ROUTER:
             earlier = self.earlier.get("runs", {}).get(case.name, {})
             show(report.router_table(case, runs[case.name], earlier))
+
+    def growth(self) -> None:
+        with self._targets() as targets, self._grown() as grown:
+            runs = alternate(
+                self.bench,
+                GROWTH,
+                [targets[0], *targets[2:], grown],
+                self.options.rounds,
+                self.options.seconds,
+            )
+        self.results["growth"] = runs
+        for case in GROWTH:
+            show(report.case_table(case, runs[case.name]))
 
     def many(self) -> None:
         self.rates((MANY,), 1)

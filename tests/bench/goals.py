@@ -11,6 +11,7 @@ Results = dict[str, Any]
 Found = Sequence[float | None] | None  # one value per limit; None when it was not measured
 OURS = "gatewayd"
 UNMETERED = "unmetered"
+GROWN = "grown"
 CHUNK_RATE = "chunks_per_second"
 STILL = 0.1  # MiB a minute: less than this is no growth that could fall
 
@@ -102,6 +103,14 @@ def _metering(results: Results) -> Found:
     return found
 
 
+def _growth(results: Results) -> Found:
+    """Return the processor time with a large state in ratio to that with an empty one."""
+    runs = results.get("growth")
+    if runs is None:
+        return None
+    return [paired(runs[case], GROWN, OURS, "cpu_us", ratio) for case in ("plain_64", "paced_64")]
+
+
 def _first_token(results: Results) -> Found:
     runs = _samples(results, "paced_64")
     if runs is None:
@@ -185,6 +194,7 @@ GOALS = (
     Goal("memory per held stream, KiB, of 500 / 2000", (30.0, 30.0), _held),
     Goal("exec to READY on an existing database, s", (1.0,), _start),
     Goal("streams left at the provider 1 s after clients left", (0.0,), _left),
+    Goal("large state (growth): CPU of an empty one, whole answers / paced streams", (1.05, 1.05), _growth),
     Goal("1000 streams at once: errors", (0.0,), _errors("many_1000")),
     Goal(
         "long run: growth in the last third, MiB/min / faster than in the first by", (2.0, 0.0), _soak_growth

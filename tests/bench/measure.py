@@ -72,6 +72,7 @@ MODELS = Case("models_16", "GET of the models", Work("get", "m-fast", 16), "/v1/
 HEALTH = Case("health_16", "GET of the health", Work("get", "m-fast", 16), "/health")
 QUICK = (plain(1), plain(64), paced(64), UNPACED)
 ROUTER = (plain(64), paced(64), paced(256), UNPACED, plain(1), MODELS, HEALTH)
+GROWTH = (plain(64), paced(64), MODELS)
 CORE = (*map(plain, (1, 16, 64, 256)), *map(paced, (1, 16, 64, 256)), UNPACED)
 
 

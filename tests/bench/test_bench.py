@@ -1,6 +1,8 @@
 """Tests for the benchmark: the load generator sees what the provider sends, and what is wrong with it."""
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 
 from tests.bench.__main__ import read_results, slow_rows
 from tests.bench.goals import GOALS, goals_table
+from tests.bench.growth import Growth, grow
 from tests.bench.measure import HEALTH, MODELS, UNPACED, Bench, alternate, plain
 from tests.bench.report import case_table, router_table, shown
 from tests.bench.suites import growth_by_thirds, measure_leave
@@ -84,6 +87,15 @@ def test_held_streams_stay_until_they_are_let_go(bench: Bench) -> None:
         found = load.result()
     assert found["held"] == 50
     assert found["errors"] == 0
+
+
+def test_a_state_is_made_large(tmp_path: Path) -> None:
+    grow(tmp_path, Growth(users=20, chats=3, models=4, plugins=2))
+    with closing(sqlite3.connect(tmp_path / "gatewayd.db")) as database:
+        tables = ("users", "api_keys", "chats", "chat_messages", "models", "access_grants", "plugins")
+        counts = [database.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables]
+        assert counts == [20, 20, 3, 30, 4, 20, 2]
+        assert database.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
 def test_leaving_clients_free_the_provider(bench: Bench) -> None:
