@@ -174,7 +174,13 @@ async def large_reply(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.StreamResponse:
     """Return a JSON reply of any size, encoded and sent in parts so that the event loop stays free."""
-    parts = await json_encoder.encode(data)
+    return encoded_reply(await json_encoder.encode(data), status, headers)
+
+
+def encoded_reply(
+    parts: Sequence[bytes], status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.StreamResponse:
+    """Return a reply of JSON that was encoded in one or more parts."""
     if len(parts) > 1:
         return PartsReply(parts, status, headers)
     return web.Response(body=parts[0], status=status, content_type="application/json", headers=headers)

@@ -1,6 +1,7 @@
 """Lists of models that were sent, as bytes for each caller, until a model or a right changes."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 from gatewayd.accounts.records import Actor
@@ -20,29 +21,33 @@ class KeptLists:
     def __init__(self, limit: int = MAX_KEPT_BYTES) -> None:
         self._limit = limit
         self._size = 0
-        self._lists: OrderedDict[Credential, tuple[Actor, object, bytes]] = OrderedDict()
+        self._lists: OrderedDict[Credential, tuple[Actor, object, Sequence[bytes]]] = OrderedDict()
 
-    def keep(self, actor: Actor, state: object, data: bytes) -> None:
-        """Keep the list of a caller, in place of an earlier one."""
+    def keep(self, actor: Actor, state: object, parts: Sequence[bytes]) -> None:
+        """Keep the list of a caller, encoded in parts, in place of an earlier one."""
         name = _credential(actor)
         known = self._lists.pop(name, None)
-        self._size -= 0 if known is None else len(known[2])
-        if len(data) > self._limit:
+        self._size -= 0 if known is None else _size(known[2])
+        if _size(parts) > self._limit:
             return
-        self._lists[name] = (actor, state, data)
-        self._size += len(data)
+        self._lists[name] = (actor, state, parts)
+        self._size += _size(parts)
         while self._size > self._limit:
             _, (_, _, dropped) = self._lists.popitem(last=False)
-            self._size -= len(dropped)
+            self._size -= _size(dropped)
 
-    def find(self, actor: Actor, state: object) -> bytes | None:
-        """Return the list of a caller, None if there is none or anything has changed."""
+    def find(self, actor: Actor, state: object) -> Sequence[bytes] | None:
+        """Return the parts of the list of a caller, None if there is none or anything has changed."""
         name = _credential(actor)
         known = self._lists.get(name)
         if known is None or known[0] is not actor or known[1] is not state:
             return None
         self._lists.move_to_end(name)
         return known[2]
+
+
+def _size(parts: Sequence[bytes]) -> int:
+    return sum(map(len, parts))
 
 
 def _credential(actor: Actor) -> Credential:

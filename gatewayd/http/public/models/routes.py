@@ -6,6 +6,7 @@ from typing import Any, Final
 from aiohttp import web
 from pydantic import BaseModel, Field
 
+from gatewayd import json_encoder
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.records import RULES, Grant, Model, ModelRecord
 from gatewayd.catalog.service import Catalog
@@ -110,27 +111,34 @@ class PublicModelRoutes:
         Clients of the messages dialect, which send `anthropic-version`, get a page of that dialect.
         """
         refresh = request.query.get("refresh", "").lower() == "true"
+        is_page = anthropic_lists.is_wanted(request)
         state = self._catalog.find_state()
+        kept = None if refresh or is_page else self._find_kept(actor(request), state)
+        if kept is not None:
+            return await packed(request, body.encoded_reply(kept))
         models = await self._catalog.list(actor(request), refresh=refresh)
         buttons = await self._read_buttons()
         listed = await self._all_listed(models, actor(request), buttons)
-        if anthropic_lists.is_wanted(request):
+        if is_page:
             aliased = anthropic_lists.aliased(listed, self._catalog.alias_of)
             return await body.large_reply(anthropic_lists.model_page(aliased, request.query))
-        reply = await body.large_reply({"object": "list", "data": listed})
-        if isinstance(reply, web.Response) and isinstance(reply.body, bytes) and not self._may_have_buttons():
-            self._kept.keep(actor(request), state, reply.body)
-        return await packed(request, reply)
+        parts = await json_encoder.encode({"object": "list", "data": listed})
+        if not self._may_have_buttons():
+            self._kept.keep(actor(request), state, parts)
+        return await packed(request, body.encoded_reply(parts))
 
     def begin_list(
         self, request: web.Request, data: bytes, caller: Actor, arrived: Callable[[], None]
     ) -> FastReply | None:
         """Answer a list that was sent before, as `routes.FastHandler` does."""
-        if FETCH_SITE in request.headers or self._may_have_buttons():
+        if FETCH_SITE in request.headers:
             return None
-        state = self._catalog.find_state()
-        kept = None if state is None else self._kept.find(caller, state)
-        return None if kept is None else FastReply(kept, NO_HEADERS)
+        kept = self._find_kept(caller, self._catalog.find_state())
+        # A client may read a list of several parts slowly.
+        return FastReply(kept[0], NO_HEADERS) if kept is not None and len(kept) == 1 else None
+
+    def _find_kept(self, caller: Actor, state: object | None) -> Sequence[bytes] | None:
+        return None if state is None or self._may_have_buttons() else self._kept.find(caller, state)
 
     def _may_have_buttons(self) -> bool:
         return self._buttons is not None and self._buttons.may_have_any()

@@ -1,6 +1,6 @@
 """Tests for gatewayd.http.public.models.routes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -8,6 +8,7 @@ import anthropic
 import pytest
 
 from gatewayd.accounts.records import Role
+from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.public.models.routes import LISTS, PublicModelRoutes
 from gatewayd.tasks import TaskRegistry
@@ -17,14 +18,15 @@ from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, ma
 PUBLIC = {"principal_type": "user", "principal_id": "*", "permission": "read"}
 
 
+FEW = (make_model("acme/m:1", detail={"openai": {"id": "m"}}), make_model("b"))
+
+
 @asynccontextmanager
-async def listing() -> AsyncIterator[Client]:
+async def listing(models: Sequence[Model] = FEW) -> AsyncIterator[Client]:
     tasks = TaskRegistry()
     admin = make_actor()
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), clock=lambda: 7)
-    catalog.use(
-        [FakeSource(models=[make_model("acme/m:1", detail={"openai": {"id": "m"}}), make_model("b")])]
-    )
+    catalog.use([FakeSource(models=list(models))])
     await catalog.list(admin)
     actors = {
         "admin": admin,
@@ -51,6 +53,24 @@ async def test_lists_and_single_models(path: str) -> None:
         assert (await one.json())["id"] == "acme/m:1"
         assert (await client.get(f"{path}/nope", headers=bearer("admin"))).status == 404
         assert (await client.get(f"{path}/b", headers=bearer("user"))).status == 404
+
+
+async def test_a_long_list_is_kept_for_its_caller_until_a_right_changes() -> None:
+    names = [f"m{number:04}" for number in range(1500)]
+    async with listing([make_model(name) for name in names]) as client:
+
+        async def ids(caller: str) -> list[str]:
+            answer = await client.get("/api/models", headers=bearer(caller))
+            return [model["id"] for model in (await answer.json())["data"]]
+
+        assert [await ids("admin") for _ in range(2)] == [names] * 2
+        assert [await ids("user") for _ in range(2)] == [[]] * 2
+        grant = {"id": "m0007", "access_grants": [PUBLIC]}
+        await client.post("/api/v1/models/model/access/update", json=grant, headers=bearer("admin"))
+        assert [await ids("user") for _ in range(2)] == [["m0007"]] * 2
+        await client.post("/api/v1/models/model/toggle?id=m0007", headers=bearer("admin"))
+        assert await ids("user") == []
+        assert await ids("admin") == names
 
 
 async def test_encoded_slash_in_an_id_is_the_slash() -> None:
