@@ -4,7 +4,7 @@ orjson cannot be interrupted, so each step encodes a few milliseconds of values.
 result of encoding at once.
 """
 
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ class EncodedJson:
 
 async def encode(value: Any) -> Sequence[bytes]:
     """Return the parts of a JSON text; values may be `EncodedJson`. Raises TypeError for other types."""
-    if _left(value, MAX_STEP_WEIGHT) >= 0:
+    if is_light(value):
         return [orjson.dumps(value)]
     encoder = _Encoder()
     await encoder.add(value)
@@ -127,12 +127,20 @@ class _Encoder:
         return b","
 
 
+def is_light(value: Any) -> bool:
+    """Return whether a value is encoded in one step."""
+    return _left(value, MAX_STEP_WEIGHT) >= 0
+
+
 def _left(value: Any, weight: int) -> int:
     """Return the weight left after a value; below 0 if the value is heavier or contains `EncodedJson`."""
-    left: list[Iterable[Any]] = [(value,)]
-    while left and weight >= 0:
-        for each in left.pop():
-            weight -= 1
+    left: list[Collection[Any]] = [(value,)]
+    while left:
+        members = left.pop()
+        weight -= len(members)
+        if weight < 0:
+            break
+        for each in members:
             if isinstance(each, str):
                 weight -= len(each) // CHARACTERS_PER_VALUE
             elif isinstance(each, dict):
@@ -141,7 +149,5 @@ def _left(value: Any, weight: int) -> int:
             elif isinstance(each, list):
                 left.append(each)
             elif isinstance(each, EncodedJson):
-                weight = -1
-            if weight < 0:
-                break
+                return -1
     return weight

@@ -12,6 +12,7 @@ TOP = Path(__file__).parents[1] / "gatewayd"
 ASKING = frozenset(
     {"complete", "stream", "complete_message", "stream_message", "count_message"}
     | {"embed", "forward", "exchange", "rerank", "complete_at_once", "stream_at_once", "embed_at_once"}
+    | {"complete_message_at_once", "stream_message_at_once"}
 )
 """Methods of sources, and of models for documents; beside them `ask` of the failover between sources."""
 
@@ -19,7 +20,9 @@ ASKING = frozenset(
 DECIDED = {
     "pipeline/pipeline.py": {"ask", "complete", "complete_message", "stream", "stream_message"},
     # Leaves requests with records that alter them, filters, limits or tools to the pipeline.
-    "pipeline/fast_path.py": {"complete_at_once", "stream_at_once"},
+    "pipeline/fast_path.py": {
+        *("complete_at_once", "stream_at_once", "complete_message_at_once", "stream_message_at_once"),
+    },
     "pipeline/fast_embeddings.py": {"embed_at_once"},
     # Batches whose lines have no record that alters them and no filter: `batches/passed_choice.py` asks.
     "upstream/sources/batches.py": {"exchange", "forward"},

@@ -302,7 +302,7 @@ def public_rows(services: GatewayServices, streaming: StreamingRoutes) -> Sequen
     vectors, inputs = FastEmbeddings(services.catalog, filters), InputFilters(services.catalog, filters)
     counts = TokenCounts(services.catalog, inputs, count_locally, reasoning=services.pipeline.reasoning)
     messages = MessageRoutes(
-        services.pipeline, counts, body_limit=limit, streams=streams, repeatable=again.repeatable
+        services.pipeline, counts, body_limit=limit, streams=streams, repeatable=again.repeatable, fast=fast
     )
     return [
         *state_rows(services, config),

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol, Self, TypeVar, runtime_checkable
 
 from gatewayd.catalog.records import Model, ModelRecord
@@ -253,7 +254,7 @@ class ClosableResponse(Protocol):
 
 @runtime_checkable
 class ImmediateSource(Protocol):
-    """A source that can send a request without a wait."""
+    """A source that can send a light request (`json_decoder.is_light`) without a wait."""
 
     def complete_at_once(
         self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
@@ -276,7 +277,7 @@ class ImmediateSource(Protocol):
 
 @runtime_checkable
 class ImmediateEmbedder(Protocol):
-    """A source that can send a request for embeddings without a wait."""
+    """A source that can send a light request for embeddings without a wait."""
 
     def embed_at_once(
         self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
@@ -349,6 +350,23 @@ class MessagesSource(Protocol):
 
     def stream_message(self, body: Body, model: Model, context: CallContext) -> ChunkStream:
         """Answer in chunks whose `raw` holds whole `event:` + `data:` events of the messages protocol."""
+        ...
+
+
+@runtime_checkable
+class ImmediateMessages(Protocol):
+    """A `MessagesSource` that can send a request without a wait; both methods are as in `ImmediateSource`."""
+
+    def complete_message_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunCompletion | None:
+        """Send the request of `complete_message`; None if that needs a wait, and nothing was sent."""
+        ...
+
+    def stream_message_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> ImmediateChunks | None:
+        """Send the request of `stream_message`; None if that needs a wait, and nothing was sent."""
         ...
 
 
@@ -508,3 +526,9 @@ class ModelRecordStore(Protocol):
     async def remove(self, model_id: str) -> bool:
         """Delete a record and its grants."""
         ...
+
+
+@lru_cache
+def implements(kind: type[object], interface: type) -> bool:
+    """Return whether a class of sources implements an interface; a known answer takes no time."""
+    return issubclass(kind, interface)

@@ -21,7 +21,7 @@ from gatewayd.http.connections.known_heads import KnownHead
 from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import REPLY_HEADERS, REQUEST_ID, STARTED
 from gatewayd.http.errors import refuse
-from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, standard_headers
+from gatewayd.http.middleware import STANDARD_LINES, PublicEdge, add_dialect_headers, standard_headers
 from gatewayd.http.observation import (
     CLIENT_CLOSED_STATUS,
     Observed,
@@ -37,13 +37,17 @@ from gatewayd.http.routes import (
     Handler,
     Route,
     RouteAccess,
+    RouteDialect,
     StreamEnd,
 )
 from gatewayd.measurement.request_notes import CURRENT_NOTES
 from gatewayd.pipeline.begun_stream import Pending
 
-DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN, ANTHROPIC_VERSION)
+DECLINED_HEADERS: Final = (hdrs.EXPECT, hdrs.CONTENT_ENCODING, hdrs.ORIGIN)
 """Headers of requests that the handlers answer."""
+
+BETA_QUERY: Final = "?beta=true"
+"""The query of clients of messages, which rows in that dialect ignore."""
 
 DEFECTS: Final = (AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 """Errors of a request whose beginning fails by a defect, which must not cut the connection."""
@@ -75,9 +79,11 @@ class FastRows:
             is_served = may_end and row.access is RouteAccess.VERIFIED and row.begin is not None
         if not is_served:
             return
+        queries = ("", BETA_QUERY) if row.dialect is RouteDialect.ANTHROPIC else ("",)
         for path in paths:
             if "{" not in path:
-                self._rows[row.method, path] = row, self._observation.row_of(handler, row.method)
+                for query in queries:
+                    self._rows[row.method, path + query] = row, self._observation.row_of(handler, row.method)
 
     def serves(self, connection: FastConnection, message: Any) -> bool:
         """Return whether the head of a request is one of the fast path."""
@@ -86,7 +92,8 @@ class FastRows:
             return not self._observation.is_traced
         connection.known_head = None
         # A malformed request has neither.
-        if (getattr(message, "method", ""), getattr(message, "path", "")) not in self._rows:
+        row = self._rows.get((getattr(message, "method", ""), getattr(message, "path", "")))
+        if row is None:
             return False
         if message.version != HttpVersion11 or message.should_close or message.upgrade:
             return False
@@ -94,6 +101,9 @@ class FastRows:
         for name in DECLINED_HEADERS:
             if name in headers:
                 return False
+        if ANTHROPIC_VERSION in headers and row[0].dialect is not RouteDialect.ANTHROPIC:
+            # Some rows answer it in another dialect.
+            return False
         return not self._observation.is_traced
 
     def begin(self, connection: FastConnection, request: web.Request, body: bytes) -> "Exchange | None":
@@ -121,7 +131,7 @@ class FastRows:
         if known is None and connection.heads_left:
             connection.heads_left -= 1
             connection.known_head = self._edge.known_head(route, request)
-        self._enter(exchange)
+        self._enter(exchange, route)
         return exchange
 
     def _ask(self, exchange: "Exchange", route: Route, body: bytes, known: KnownHead | None) -> None:
@@ -143,11 +153,12 @@ class FastRows:
         else:
             exchange.answer = answer
 
-    def _enter(self, exchange: "Exchange") -> None:
+    def _enter(self, exchange: "Exchange", route: Route) -> None:
         """Note a request of a user that has begun among those that a revocation ends."""
         request, actor = exchange.request, exchange.actor
         if exchange.answer is not None and exchange.answer.is_stream:
             request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
+            add_dialect_headers(request, route.dialect)
         if actor is not None:
             self._shut_out.enter(actor.user_id, exchange, actor.jti)
         if exchange.ready is not None:
@@ -248,6 +259,8 @@ class Exchange:
             f"X-Request-Id: {request[REQUEST_ID]}\r\n{STANDARD_LINES}"
             f"X-Process-Time: {time.perf_counter() - self.observed.began:.6f}\r\n"
         )
+        if self._route.dialect is RouteDialect.ANTHROPIC:
+            common = f"{common}request-id: {request[REQUEST_ID]}\r\n"
         sent, status = None, FAILED_STATUS
         try:
             reply.send(request, common)

@@ -154,9 +154,7 @@ class PublicEdge:
 
         async def serve(request: web.Request) -> web.StreamResponse:
             dialect = dialect_of(route, request)
-            if dialect is RouteDialect.ANTHROPIC:
-                # Clients of this dialect read the request id from this header.
-                request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
+            add_dialect_headers(request, dialect)
             is_interruptible = is_cancellable(route, request)
             work = guard(self._serve_admitted(route, request, is_interruptible), dialect, request, route.path)
             if route.access is RouteAccess.SCIM:
@@ -341,8 +339,9 @@ class PublicEdge:
     def admit(self, route: Route, request: web.Request, known: KnownHead | None = None) -> Actor | None:
         """Return the actor of a request of the fast path, once it is counted; None if that needs a wait.
 
-        `request` has exactly the path of an interruptible row of users. Raises the refusals of the general
-        way, which words them. `known` is its head as `known_head` has returned it for an earlier request.
+        `request` has exactly the path of an interruptible row of users, before its query. Raises the refusals
+        of the general way, which words them. `known` is its head as `known_head` has returned it for an
+        earlier request.
         """
         digest = ""
         if known is None:
@@ -352,7 +351,8 @@ class PublicEdge:
             self._origins.check(request)
         else:
             credential, digest = known.credential, known.digest
-        actor = self._authenticator.find(credential, route.method, request.raw_path, digest)
+        path = request.raw_path.partition("?")[0]
+        actor = self._authenticator.find(credential, route.method, path, digest)
         if actor is None:
             return None
         if self._trusted_headers is not None:
@@ -402,8 +402,7 @@ class PublicEdge:
         self, work: Awaitable[web.StreamResponse], request: web.Request
     ) -> web.StreamResponse:
         dialect = unrouted_dialect(request)
-        if dialect is RouteDialect.ANTHROPIC:
-            request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
+        add_dialect_headers(request, dialect)
         answer = guard(work, dialect, request, "-")
         return await (
             self._with_scim_audit(None, request, answer) if dialect is RouteDialect.SCIM else answer
@@ -489,6 +488,12 @@ def standard_headers(request_id: str) -> dict[str, str]:
         CONTENT_POLICY: NO_PAGE_POLICY,
         "Server": "gatewayd",
     }
+
+
+def add_dialect_headers(request: web.Request, dialect: RouteDialect) -> None:
+    """Add the headers of every reply in a dialect: clients of messages read the request id from their own."""
+    if dialect is RouteDialect.ANTHROPIC:
+        request[REPLY_HEADERS]["request-id"] = request[REQUEST_ID]
 
 
 STANDARD_LINES: Final = "".join(

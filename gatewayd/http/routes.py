@@ -161,7 +161,15 @@ class Route:
             object.__setattr__(self, "query", declared_query(self.handler))
 
 
-def answer_row(path: str, handler: Handler, summary: str, *, dialect: RouteDialect, tag: str) -> Route:
+def answer_row(
+    path: str,
+    handler: Handler,
+    summary: str,
+    *,
+    dialect: RouteDialect,
+    tag: str,
+    begin: FastHandler | None = None,
+) -> Route:
     """Return the row of a POST that a model answers; it ends when its client leaves."""
     return Route(
         "POST",
@@ -173,6 +181,7 @@ def answer_row(path: str, handler: Handler, summary: str, *, dialect: RouteDiale
         tag=tag,
         interruptible=True,
         use=RequestUse.ANSWER,
+        begin=begin,
     )
 
 

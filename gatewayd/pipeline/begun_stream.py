@@ -22,8 +22,9 @@ class Pending(Enum):
 
 PENDING: Final = Pending.PENDING
 
-Asked = tuple[ChatRequest, CallContext, str]
-"""A request, what its source knows of it, and who makes the reasoning of its answer."""
+Asked = tuple[ChatRequest, CallContext, MeteredCall, str, bool]
+"""A request, what its source knows of it, its call, who makes the reasoning of its answer, and whether that
+is in the messages dialect."""
 
 
 class BegunChatStream:
@@ -34,7 +35,6 @@ class BegunChatStream:
     def __init__(
         self,
         chunks: ImmediateChunks,
-        call: MeteredCall,
         meter: CallMeter,
         asked: Asked,
         *,
@@ -42,9 +42,9 @@ class BegunChatStream:
     ) -> None:
         self._asked = asked
         self._chunks = chunks
-        self._call = call
+        self._call = asked[2]
         self._meter = meter
-        self._metered = MeteredArrivals(chunks, call, meter, hides_usage=hides_usage)
+        self._metered = MeteredArrivals(chunks, self._call, meter, hides_usage=hides_usage)
         self.first: CompletionChunk | None = None
         """The first chunk, once `take` has returned the answer."""
 
@@ -66,10 +66,13 @@ class BegunChatStream:
             return None
         if self.first is None:
             return PENDING
-        request, context, origin = self._asked
-        warnings = told_warnings(request, context)
+        request, context, _, origin, is_native = self._asked
         return ChatAnswer(
-            chunks=self._metered, warnings=warnings, headers=context.reply_headers, origin=origin
+            chunks=self._metered,
+            warnings=told_warnings(request, context),
+            is_native=is_native,
+            headers=context.reply_headers,
+            origin=origin,
         )
 
     def hand_over(self) -> BegunCall:

@@ -1,11 +1,10 @@
 """The fast path of embeddings: few texts for one source."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import cast
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import BegunVectors, CallContext, ImmediateEmbedder
+from gatewayd.catalog.interfaces import BegunVectors, CallContext, ImmediateEmbedder, implements
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError
@@ -13,7 +12,7 @@ from gatewayd.metering.answers import finish_whole
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import MeteredCall
 from gatewayd.pipeline.embeddings import MAX_BATCH, check_answer, joined, split
-from gatewayd.pipeline.endpoints import check_names, model_of
+from gatewayd.pipeline.endpoints import check_names, context_of, model_of
 from gatewayd.pipeline.fast_path import BegunWhole, FastAnswer, FastCalls
 from gatewayd.pipeline.records import Endpoint
 
@@ -33,17 +32,20 @@ class FastEmbeddings(FastCalls):
         """
         check_names(body)
         found = self._find(model_of(body), actor)
-        if found is None or len(body["input"]) > MAX_BATCH or not is_immediate_embedder(type(found.source)):
+        if found is None or len(body["input"]) > MAX_BATCH:
             return None
-        context = self._prepare(found, actor, Endpoint.EMBEDDINGS, body, request_id)
-        if context is None or context.call is None:
+        if not implements(type(found.source), ImmediateEmbedder):
+            return None
+        context = context_of(actor, request_id)
+        call = self._prepare(found, actor, Endpoint.EMBEDDINGS, body, context)
+        if call is None:
             return None
         source, (asked,) = cast(ImmediateEmbedder, found.source), split(body, found.model, MAX_BATCH)
         sent = source.embed_at_once(asked, found.model, context, arrived)
         if sent is None:
             return None
-        begun = BegunEmbeddings(sent, context.call, self._catalog.meter, (body, found.model, context), render)
-        self._start(found, context.call, begun)
+        begun = BegunEmbeddings(sent, call, self._catalog.meter, (body, found.model, context), render)
+        self._start(found, call, begun)
         return begun
 
 
@@ -78,9 +80,3 @@ class BegunEmbeddings(BegunWhole[Body]):
         self._begun.response.close()
         finish_whole(self._meter, self._call, whole)
         return content, (), self._context.reply_headers
-
-
-@lru_cache
-def is_immediate_embedder(kind: type[object]) -> bool:
-    """Return True for a class of sources that implements `ImmediateEmbedder`."""
-    return issubclass(kind, ImmediateEmbedder)

@@ -2,12 +2,18 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import Candidate, foresee
-from gatewayd.catalog.interfaces import CallContext, ChunkStream, MessagesSource, ModelSource, PreparingSource
+from gatewayd.catalog.interfaces import (
+    CallContext,
+    ChunkStream,
+    MessagesSource,
+    ModelSource,
+    PreparingSource,
+    implements,
+)
 from gatewayd.catalog.records import Model, ModelRecord
 from gatewayd.catalog.service import Catalog
 from gatewayd.completions.json_access import as_mapping, as_sequence
@@ -229,12 +235,6 @@ def told_warnings(request: ChatRequest, context: CallContext) -> list[str]:
     return [*request.warnings, *dict.fromkeys(context.warnings)] if context.warnings else request.warnings
 
 
-@lru_cache
-def is_preparing(kind: type[object]) -> bool:
-    """Return True for a class of sources that implements `PreparingSource`; a cached answer takes no time."""
-    return issubclass(kind, PreparingSource)
-
-
 def check_convertible(request: ChatRequest) -> None:
     """Raise the refusal of a request that only a source of its own dialect can take."""
     if request.unconvertible is not None:
@@ -400,7 +400,7 @@ class _Call:
             body = await self._reasoning.restore(
                 body, context.user_id, model, is_converted=context.is_converted
             )
-        if is_preparing(type(source)):
+        if implements(type(source), PreparingSource):
             preparing = cast(PreparingSource, source)
             if preparing.prepares(model):
                 body = await preparing.prepare(body, model, context)

@@ -111,15 +111,25 @@ class ReasoningKeeper:
             await pace.turn()
         return history.finish(native)
 
+    def restore_native_at_once(self, native: Body, user_id: str, model: Model) -> NativeRequest | None:
+        """Return what `restore_native` returns for a request with a list of messages; None for a long one."""
+        messages = native["messages"]
+        if len(messages) > MAX_PLAIN_MESSAGES:
+            return None
+        history = NativeHistory(self.memory, user_id, reasoning_origin(model))
+        for message in messages:
+            history.add(message)
+        return history.finish(native)
+
     def may_restore(self, body: Body, user_id: str, model: Model) -> bool:
-        """Return False if `restore` returns the body of an unconverted request itself.
+        """Return False if `restore` returns the body itself.
 
         A long request is not looked through.
         """
         if not has_answers(body):
             return False
         messages = body["messages"]
-        history = ReasoningHistory(self.memory, user_id, reasoning_origin(model), is_converted=False)
+        history = ReasoningHistory(self.memory, user_id, reasoning_origin(model))
         return len(messages) > MAX_PLAIN_MESSAGES or any(
             is_answer(message) and history.concerns(message) for message in messages
         )

@@ -50,6 +50,13 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     names the fields that only a provider of this protocol receives. What cannot be converted (unknown blocks,
     roles and values) is `unconvertible`, the refusal for every other provider; `body` then lacks it.
     """
+    request = parse_unconverted(value)
+    convert(request)
+    return request
+
+
+def parse_unconverted(value: Mapping[str, Any]) -> ChatRequest:
+    """Parse a messages body as `parse_request` does, but for what `convert` adds."""
     check_names(value)
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
     # These requests are not stored: a named chat is neither looked up nor passed to plugins.
@@ -58,37 +65,25 @@ def parse_request(value: Mapping[str, Any]) -> ChatRequest:
     stream = value.get("stream", False)
     if not isinstance(stream, bool | None):
         raise invalid("cannot accept stream: expected true or false", param="stream")
-    omitted = OmittedFields()
-    body, unconvertible = _converted(native, model, omitted)
-    if stream:
-        body.update(stream=True, stream_options={"include_usage": True})
-    files = parse_files(options.pop("files", None))
-    return ChatRequest(
-        model=model,
-        body=body,
-        stream=bool(stream),
-        files=files,
-        options=options,
-        warnings=omitted.sentences(),
-        native=native,
-        unconvertible=unconvertible,
-    )
-
-
-def _converted(
-    native: Mapping[str, Any], model: str, omitted: OmittedFields
-) -> tuple[Body, GatewayError | None]:
-    """Return the converted request, and the refusal of what has no OpenAI form."""
-    body: Body = {"model": model, "messages": []}
     check_turns(native.get("messages"))
+    files = parse_files(options.pop("files", None))
+    return ChatRequest(model=model, body={}, stream=bool(stream), files=files, options=options, native=native)
+
+
+def convert(request: ChatRequest) -> None:
+    """Add the `body`, the `warnings` and the refusal `unconvertible` to a request without them."""
+    native, omitted = request.native or {}, OmittedFields()
+    body = request.body = {"model": request.model, "messages": []}
     try:
         body["messages"] = system_messages(native.get("system"), "system") + to_messages(
             native["messages"], omitted
         )
         add_fields(body, native, omitted)
     except GatewayError as refusal:
-        return body, refusal
-    return body, None
+        request.unconvertible = refusal
+    if request.stream:
+        body.update(stream=True, stream_options={"include_usage": True})
+    request.warnings = omitted.sentences()
 
 
 def without_foreign(body: Mapping[str, Any], *, keeps_cache: bool = False) -> Body:

@@ -109,11 +109,13 @@ def fill_system_messages(
 
 def names_time(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether the texts of system messages have a placeholder whose value changes with time."""
-    for message in messages:
-        content = message.get("content")
-        if message.get("role") in SYSTEM_ROLES and isinstance(content, str) and _TIME in content:
-            return True
-    return False
+    contents = (message.get("content") for message in messages if message.get("role") in SYSTEM_ROLES)
+    return any(
+        _TIME in content
+        if isinstance(content, str)
+        else any(_TIME in part["text"] for part in content or () if _is_text(part))
+        for content in contents
+    )
 
 
 def fill_message_request(body: Body, actor: Actor, clock: Callable[[], datetime] = local_time) -> Body:

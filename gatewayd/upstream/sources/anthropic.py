@@ -1,11 +1,12 @@
 """Source for the Anthropic messages protocol."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 from gatewayd import ids
-from gatewayd.catalog.interfaces import CallContext, NativeProtocol, PreparingSource
+from gatewayd.catalog.interfaces import BegunCompletion, CallContext, NativeProtocol, PreparingSource
 from gatewayd.catalog.records import Model
 from gatewayd.completions.json_access import as_mapping
 from gatewayd.completions.native_thoughts import THINKING_LEFT_OUT
@@ -27,6 +28,7 @@ from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
 from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.streams.anthropic import MessageReader, message_events
+from gatewayd.upstream.streams.begun_chunks import BegunChunks
 from gatewayd.upstream.streams.chunks import AnswerChunks, completion_chunk
 from gatewayd.upstream.streams.decoder import DecodingReader
 from gatewayd.upstream.streams.sse import FramingError
@@ -119,7 +121,20 @@ class AnthropicSource(PreparingSource):
     async def complete_message(self, body: Body, model: Model, context: CallContext) -> Completion:
         """Answer a request in this protocol without conversion, except for the id of the model."""
         asked = self._requests.native(body, model, context, stream=False)
-        _, answer = await self._exchange.post(asked.path, asked.body, context, asked.headers, is_native=True)
+        found = await self._exchange.post(asked.path, asked.body, context, asked.headers, is_native=True)
+        return self._message(model, *found)
+
+    def complete_message_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunCompletion | None:
+        """Send the request of `complete_message` and return at once; None if that needs a wait."""
+        asked = self._requests.native(body, model, context, stream=False)
+        convert = partial(self._message, model)
+        return self._exchange.post_at_once(
+            asked.path, asked.body, context, arrived, convert, asked.headers, is_native=True
+        )
+
+    def _message(self, model: Model, _: bytes, answer: Body) -> Completion:
         if not isinstance(answer.get("content"), list):
             raise self._exchange.failures.broken("its answer has no 'content'")
         answer.pop("event", None)
@@ -136,6 +151,16 @@ class AnthropicSource(PreparingSource):
             context,
             asked.headers,
             is_native=True,
+        )
+
+    def stream_message_at_once(
+        self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
+    ) -> BegunChunks | None:
+        """Send the request of `stream_message` and return at once; None if that needs a wait."""
+        asked = self._requests.native(body, model, context, stream=True)
+        reader = MessageReader(model.id, framer=self._requests.framer())
+        return self._exchange.chunks_at_once(
+            asked.path, asked.body, reader, context, arrived, asked.headers, is_native=True
         )
 
     async def count_message(self, body: Body, model: Model, context: CallContext) -> int:

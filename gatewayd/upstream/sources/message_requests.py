@@ -90,7 +90,7 @@ class MessageRequests:
     ) -> tuple[Body, Sequence[str]]:
         """Return the request and the betas that the provider gets, without the parts of all others."""
         dropped = [beta for beta in betas if is_denied(beta, self._denied) or not self.rules.takes(beta)]
-        if not dropped and not self._denied_parts:
+        if not dropped and not self._denied:
             return body, [self.rules.renames(beta) for beta in betas] if self.rules.renamed else betas
         kept = [beta for beta in betas if beta not in dropped]
         parts = (parts_of(dropped) | self._denied_parts) - parts_of(kept)

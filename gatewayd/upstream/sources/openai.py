@@ -1,7 +1,7 @@
 """Source for the OpenAI protocol; requests and answers are not converted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic
+from typing import Any
 
 from gatewayd.catalog.interfaces import (
     BegunCompletion,
@@ -11,7 +11,6 @@ from gatewayd.catalog.interfaces import (
     PreparingSource,
     RequestContent,
     ResponsesSupport,
-    Taken,
 )
 from gatewayd.catalog.records import Model
 from gatewayd.completions.choices import complete_choices
@@ -22,13 +21,13 @@ from gatewayd.completions.records import Body, Completion, CompletionChunk
 from gatewayd.dialects.anthropic.dialect import without_foreign
 from gatewayd.dialects.embeddings import refuse_tokens
 from gatewayd.dialects.providers.rules import Protocol
-from gatewayd.upstream.http.client import UpstreamClient, UpstreamResponse
+from gatewayd.upstream.http.client import UpstreamClient
 from gatewayd.upstream.sources.batches import OpenAiBatches
 from gatewayd.upstream.sources.config import ProviderConfig
 from gatewayd.upstream.sources.failures import ProviderFailures
 from gatewayd.upstream.sources.model_list import find_listed, select_models
 from gatewayd.upstream.sources.model_rules import ModelRules
-from gatewayd.upstream.sources.provider_client import BegunPost, ProviderClient, listed_objects
+from gatewayd.upstream.sources.provider_client import ProviderClient, listed_objects
 from gatewayd.upstream.sources.rerank import post_rerank
 from gatewayd.upstream.sources.responses import ResponsesProtocol, uses_responses
 from gatewayd.upstream.streams.begun_chunks import BegunChunks
@@ -101,9 +100,7 @@ class OpenAiSource(PreparingSource):
             body = self._own(body, model, context)
         elif self._may_use_responses and self._is_for_responses(body, model):
             return None
-        plain = _unstreamed(body)
-        begun = self._exchange.post_at_once(path, plain, context, arrived)
-        return None if begun is None else BegunOpenAiRequest(begun, self._completion)
+        return self._exchange.post_at_once(path, _unstreamed(body), context, arrived, self._completion)
 
     def _completion(self, raw: bytes, answer: Body) -> Completion:
         if "event" not in answer and is_text_answer(answer):
@@ -145,8 +142,7 @@ class OpenAiSource(PreparingSource):
         self, body: Body, model: Model, context: CallContext, arrived: Callable[[], None]
     ) -> BegunVectors | None:
         """Send the request of `embed` and return at once; None if that needs a wait."""
-        begun = self._exchange.post_at_once(*self._embedding(body, model), context, arrived)
-        return None if begun is None else BegunOpenAiRequest(begun, self._vectors)
+        return self._exchange.post_at_once(*self._embedding(body, model), context, arrived, self._vectors)
 
     def _embedding(self, body: Body, model: Model) -> tuple[str, Body]:
         """Return the path and the body of a request for vectors."""
@@ -240,31 +236,6 @@ class OpenAiSource(PreparingSource):
 
     def _detail(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"openai": item, "urlIdx": self._config.index}
-
-
-class BegunOpenAiRequest(Generic[Taken]):
-    """The `catalog.interfaces.BegunRequest` of a provider; `convert` checks its answer."""
-
-    __slots__ = ("_begun", "_convert")
-
-    def __init__(self, begun: BegunPost, convert: Callable[[bytes, Body], Taken]) -> None:
-        self._begun = begun
-        self._convert = convert
-
-    @property
-    def sent(self) -> tuple[str, Mapping[str, str], bytes]:
-        """URL, headers and body of the request."""
-        return self._begun.sent
-
-    @property
-    def response(self) -> UpstreamResponse:
-        """The response to the request."""
-        return self._begun.response
-
-    def take(self) -> Taken | None:
-        """Return the answer; None for one that the other way has to read."""
-        found = self._begun.take()
-        return None if found is None else self._convert(*found)
 
 
 def order_vectors(data: object, failures: ProviderFailures) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Generic
 
 import orjson
 
@@ -13,8 +13,10 @@ from gatewayd.catalog.interfaces import (
     NativeRefusalError,
     RefusedAnswer,
     RequestContent,
+    Taken,
 )
 from gatewayd.completions.rate_limits import passed_headers
+from gatewayd.completions.records import Body
 from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.dialects.anthropic.betas import BETA_HEADER
 from gatewayd.errors import NO_HEADERS, ErrorKind, GatewayError, invalid
@@ -40,10 +42,6 @@ ANSWER_LIMITS = JsonLimits(
 )
 """Limits of the JSON of such an answer: thousands of vectors, or a long list of models."""
 
-MAX_INLINE_MESSAGES = 64
-MAX_INLINE_CHARACTERS = 64 * 1024
-"""Maximum number of messages, and of characters of each, in a request that is encoded at once."""
-
 MAX_INLINE_ANSWER_BYTES = 64 * 1024
 """Maximum number of bytes of a whole answer that is decoded where it arrives."""
 
@@ -61,6 +59,9 @@ KEY_STATUSES = frozenset({401, 407})
 
 MAX_REFUSAL_BYTES = 64 * 1024
 """Maximum number of bytes that are read of the body of an error."""
+
+SentRequest = tuple[str, Mapping[str, str], bytes]
+"""URL, headers and body of a request."""
 
 
 class ProviderClient:
@@ -141,18 +142,26 @@ class ProviderClient:
         return (await self._read_whole(self._ask("DELETE", path, None)))[1]
 
     def post_at_once(
-        self, path: str, body: Mapping[str, Any], context: CallContext, arrived: Callable[[], None]
-    ) -> "BegunPost | None":
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        context: CallContext,
+        arrived: Callable[[], None],
+        convert: Callable[[bytes, Body], Taken],
+        headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        is_native: bool = False,
+    ) -> "BegunPost[Taken] | None":
         """Send what `post` sends and return at once; None if that needs a wait, and nothing was sent.
 
-        `arrived` is called when the answer can be taken. Raises invalid_request for a body that is no JSON.
+        The body is light. `arrived` is called when the answer can be taken; `convert` checks it. Raises
+        invalid_request for a body that is no JSON.
         """
-        content = None if self._refusals.has_learnt else _encode_light(body)
-        if content is None:
+        sent = self._encoded(path, body, context, headers, learns=not is_native)
+        if sent is None:
             return None
-        url, headers = self._base + path, self._named(self._json_headers, context)
-        response = self._client.post_at_once(url, headers, content, arrived, MAX_INLINE_ANSWER_BYTES)
-        return None if response is None else BegunPost((url, headers, content), response, context)
+        response = self._client.post_at_once(*sent, arrived, MAX_INLINE_ANSWER_BYTES)
+        return None if response is None else BegunPost(sent, response, context, convert)
 
     def chunks_at_once(
         self,
@@ -161,12 +170,17 @@ class ProviderClient:
         reader: StreamReader,
         context: CallContext,
         arrived: Callable[[], None],
+        headers: Mapping[str, str] = NO_HEADERS,
+        *,
+        is_native: bool = False,
     ) -> BegunChunks | None:
-        """Send what `chunks` sends and return at once; None if that needs a wait, and nothing was sent."""
-        content = None if self._refusals.has_learnt else _encode_light(body)
-        if content is None:
+        """Send what `chunks` sends and return at once; None if that needs a wait, and nothing was sent.
+
+        The body is light.
+        """
+        sent = self._encoded(path, body, context, headers, learns=not is_native)
+        if sent is None:
             return None
-        sent = (self._base + path, self._named(self._json_headers, context), content)
         response = self._client.post_followed(*sent, arrived)
         if response is None:
             return None
@@ -318,6 +332,21 @@ class ProviderClient:
             return self._send_encoded(method, path, headers, body)
         return self._client.request(method, self._base + path, headers, content)
 
+    def _encoded(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        context: CallContext,
+        own: Mapping[str, str],
+        *,
+        learns: bool,
+    ) -> SentRequest | None:
+        """Return the request that `_ask` sends; None if that takes a wait."""
+        if learns and self._refusals.has_learnt:
+            return None
+        headers = self._with_own(self._json_headers, own) if own else self._json_headers
+        return self._base + path, self._named(headers, context), _encode_at_once(body)
+
     def _named(self, headers: dict[str, str], context: CallContext | None) -> dict[str, str]:
         """Return the headers of a request with those that name its user, and its trace."""
         if self._identity is not None and context is not None:
@@ -440,24 +469,25 @@ class ProviderClient:
         return raw, answer
 
 
-class BegunPost:
-    """A request for a whole answer, and the response to it."""
+class BegunPost(Generic[Taken]):
+    """The `catalog.interfaces.BegunRequest` of a provider; `convert` checks its answer."""
 
-    __slots__ = ("_context", "response", "sent")
+    __slots__ = ("_context", "_convert", "response", "sent")
 
     def __init__(
-        self, sent: tuple[str, Mapping[str, str], bytes], response: UpstreamResponse, context: CallContext
+        self,
+        sent: SentRequest,
+        response: UpstreamResponse,
+        context: CallContext,
+        convert: Callable[[bytes, Body], Taken],
     ) -> None:
         self.sent = sent
-        """URL, headers and body of the request."""
         self.response = response
         self._context = context
+        self._convert = convert
 
-    def take(self) -> tuple[bytes, dict[str, Any]] | None:
-        """Return what `post` returns; None for an answer that `post` has to read.
-
-        These are failures, refusals, and long or odd answers. The response stays, and is to be closed.
-        """
+    def take(self) -> Taken | None:
+        """Return the answer; None for one that `post` has to read: a failure, or a long or odd answer."""
         response = self.response
         raw = response.peek() if 200 <= response.status < 300 else None
         if raw is None or len(raw) > MAX_INLINE_ANSWER_BYTES or not is_light(raw):
@@ -469,7 +499,7 @@ class BegunPost:
         if not isinstance(answer, dict) or find_error(answer) is not None:
             return None
         _pass_headers(response, self._context)
-        return raw, answer
+        return self._convert(raw, answer)
 
 
 def listed_objects(answer: object, name: str, failures: ProviderFailures) -> list[dict[str, Any]]:
@@ -507,14 +537,11 @@ async def _read_start(response: UpstreamResponse, limit: int) -> bytes:
 
 
 def _encode_light(body: Mapping[str, Any]) -> bytes | None:
-    """Return a request as JSON; None unless its messages, or inputs, are few and short texts, as mostly."""
-    messages = body.get("messages") or body.get("input")
-    if not isinstance(messages, list) or len(messages) > MAX_INLINE_MESSAGES:
-        return None
-    for message in messages:
-        content = message.get("content") if isinstance(message, dict) else message
-        if not isinstance(content, str) or len(content) > MAX_INLINE_CHARACTERS:
-            return None
+    """Return a request as JSON; None for one that takes several steps."""
+    return _encode_at_once(body) if json_encoder.is_light(body) else None
+
+
+def _encode_at_once(body: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(body)
     except orjson.JSONEncodeError as error:

@@ -12,6 +12,7 @@ from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.routes import RouteDialect
 from gatewayd.metering.begun_call import BegunCall
 from gatewayd.pipeline.begun_stream import BegunChatStream, Pending
+from gatewayd.pipeline.records import ChatAnswer
 
 
 class BegunStreamReply:
@@ -29,7 +30,7 @@ class BegunStreamReply:
         request: web.Request,
         begun: BegunChatStream,
         streams: AnswerStreams,
-        frames: FrameRenderer,
+        frames: Callable[[ChatAnswer], FrameRenderer],
         dialect: RouteDialect,
         arrived: Callable[[], None],
     ) -> None:
@@ -54,9 +55,9 @@ class BegunStreamReply:
         first = self._begun.first
         if first is None:
             raise ValueError("an answer begins with a chunk")
-        headers = reply_headers(answer, self._dialect)
+        headers, frames = reply_headers(answer, self._dialect), self._frames(answer)
         chunks = self._begun.chunks
-        self._forwarder = self._streams.forwarder(self._request, headers, chunks, self._frames, first)
+        self._forwarder = self._streams.forwarder(self._request, headers, chunks, frames, first)
         return self._forwarder
 
     def hand_over(self) -> BegunCall:

@@ -1,6 +1,6 @@
 """Routes of chat completions in the OpenAI dialect."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -15,18 +15,17 @@ from gatewayd.http.connections.request_uses import RequestUse
 from gatewayd.http.context import actor
 from gatewayd.http.errors import log_broken
 from gatewayd.http.public.completions import deployments
-from gatewayd.http.public.completions.begun_reply import BegunReply, with_request
-from gatewayd.http.public.completions.begun_stream import BegunStreamReply
+from gatewayd.http.public.completions.begun_chat import ChatBeginning
+from gatewayd.http.public.completions.begun_reply import with_request
 from gatewayd.http.public.completions.deployments import with_deployment
 from gatewayd.http.reply_schemas import dialects
 from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.repeatable import UNSTREAMED, RepeatableAnswers, stored
 from gatewayd.http.responses.resumable import RenderedAnswer, StreamedRequest
 from gatewayd.http.responses.streams import AnswerStreams, OpenAiFrames, openai_frames, send_whole
-from gatewayd.http.routes import BASES, Route, RouteAccess, RouteDialect
+from gatewayd.http.routes import BASES, FastHandler, Route, RouteAccess, RouteDialect
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
-from gatewayd.pipeline.begun_stream import BegunChatStream
 from gatewayd.pipeline.fast_path import FastChats
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.runs.service import RunService, StartedRun
@@ -51,12 +50,15 @@ class ChatRoutes:
         clock: ids.Clock = ids.now,
         fast: FastChats | None = None,
     ) -> None:
-        self._fast = fast
         self._runs = runs
         self._body_limit = body_limit
         self._clock = clock
         self._streams = streams or AnswerStreams()
         self._repeatable = repeatable
+        self._begin: FastHandler | None = None
+        if fast is not None:
+            dialect = RouteDialect.OPENAI, _begun, _frames
+            self._begin = ChatBeginning(fast, self._streams, repeatable, body_limit, *dialect).begin
 
     def routes(self) -> Sequence[Route]:
         """Return the rows, one for each base path of OpenAI clients, and that of Azure."""
@@ -72,7 +74,7 @@ class ChatRoutes:
                 interruptible=True,
                 use=RequestUse.ANSWER,
                 slashes=path.startswith(deployments.BASE),
-                begin=None if self._fast is None else self.begin,
+                begin=self._begin,
             )
             for path in PATHS
         ]
@@ -96,25 +98,6 @@ class ChatRoutes:
         if isinstance(answer, ChatAnswer) and answer.completion is not None and not chat.stream:
             return body.raw_reply(request, answer.completion.raw, reply_headers(answer, RouteDialect.OPENAI))
         return await self._send(request, chat, answer)
-
-    def begin(
-        self, request: web.Request, data: bytes, caller: Actor, arrived: Callable[[], None]
-    ) -> "BegunReply | BegunStreamReply | None":
-        """Begin a request as `routes.FastHandler` does."""
-        if self._fast is None or len(data) > self._body_limit:
-            return None
-        if self._repeatable is not None and self._repeatable.wants(request):
-            return None
-        value = body.read_at_once(data, LARGE_LIMITS)
-        if value is None:
-            return None
-        chat = with_request(openai.parse_request(value), request)
-        if chat.stream and self._streams.is_stopped:
-            return None
-        begun, dialect = self._fast.begin(chat, caller, arrived), RouteDialect.OPENAI
-        if isinstance(begun, BegunChatStream):
-            return BegunStreamReply(request, begun, self._streams, OpenAiFrames(), dialect, arrived)
-        return None if begun is None else BegunReply(begun, dialect)
 
     async def _repeat(self, request: web.Request, repeatable: RepeatableAnswers) -> web.StreamResponse:
         """Answer with a stream that can be resumed, or with the reply of an earlier request of the same
@@ -178,6 +161,15 @@ class ChatRoutes:
 
 def _parsed(request: web.Request, value: dict[str, Any]) -> ChatRequest:
     return with_request(openai.parse_request(with_deployment(request, value)), request)
+
+
+def _begun(request: web.Request, value: dict[str, Any]) -> ChatRequest:
+    # No path of the fast path has a deployment.
+    return with_request(openai.parse_request(value), request)
+
+
+def _frames(_chat: ChatRequest, _answer: ChatAnswer) -> OpenAiFrames:
+    return OpenAiFrames()
 
 
 def _show_started(started: StartedRun) -> dict[str, Any]:

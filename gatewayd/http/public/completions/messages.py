@@ -17,17 +17,21 @@ from gatewayd.dialects.anthropic.stream import MessageStream
 from gatewayd.dialects.token_estimate import count_tokens
 from gatewayd.errors import GatewayError, invalid
 from gatewayd.http import body
-from gatewayd.http.context import actor, facts_of, request_id
+from gatewayd.http.context import actor, request_id
 from gatewayd.http.errors import log_broken, type_of
+from gatewayd.http.public.completions.begun_chat import ChatBeginning
+from gatewayd.http.public.completions.begun_reply import with_request
 from gatewayd.http.reply_schemas import dialects, service
+from gatewayd.http.responses.frames import FrameRenderer
 from gatewayd.http.responses.provider_headers import reply_headers
 from gatewayd.http.responses.repeatable import UNSTREAMED, RepeatableAnswers, stored
 from gatewayd.http.responses.resumable import RenderedAnswer, StreamedRequest
 from gatewayd.http.responses.streams import AnswerStreams, send_whole
-from gatewayd.http.routes import Route, RouteAccess, RouteDialect, answer_row
+from gatewayd.http.routes import FastHandler, Route, RouteAccess, RouteDialect, answer_row
 from gatewayd.http.schemas import EVENT_STREAM, answers
 from gatewayd.json_decoder import LARGE_LIMITS
 from gatewayd.pipeline.endpoints import context_of, model_of
+from gatewayd.pipeline.fast_path import ChatConversion, FastChats
 from gatewayd.pipeline.pipeline import Pipeline
 from gatewayd.pipeline.records import ChatAnswer, ChatRequest
 from gatewayd.pipeline.token_counts import CountCaller, TokenCounts
@@ -124,17 +128,22 @@ class MessageRoutes:
         body_limit: int,
         streams: AnswerStreams | None = None,
         repeatable: RepeatableAnswers | None = None,
+        fast: FastChats | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._counts = counts
         self._body_limit = body_limit
         self._streams = streams or AnswerStreams()
         self._repeatable = repeatable
+        self._begin: FastHandler | None = None
+        if fast is not None:
+            dialect = RouteDialect.ANTHROPIC, _begun, _frames, CONVERSION
+            self._begin = ChatBeginning(fast, self._streams, repeatable, body_limit, *dialect).begin
 
     def routes(self) -> Sequence[Route]:
         """Return the rows with the aliases and probes of clients."""
         return [
-            *(_row(path, self.answer, "Answer a messages request") for path in PATHS),
+            *(_row(path, self.answer, "Answer a messages request", begin=self._begin) for path in PATHS),
             *(_row(f"{path}/count_tokens", self.count, "Count the tokens of a request") for path in PATHS),
             Route("GET", "/api", self.probe, RouteAccess.PUBLIC, "Answer the probe of a client", tag="chat"),
         ]
@@ -206,19 +215,28 @@ class MessageRoutes:
     ) -> web.StreamResponse:
         headers = reply_headers(answer, RouteDialect.ANTHROPIC)
         if answer.chunks is not None:
-            renderer = NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
-            return await self._streams.send(request, answer.chunks, renderer, headers, begun=begun)
+            frames = _frames(chat, answer)
+            return await self._streams.send(request, answer.chunks, frames, headers, begun=begun)
         if chat.stream:
             return await send_whole(request, _whole_frames(chat, answer), headers, begun)
         return body.raw_reply(request, _whole(chat, answer), headers)
 
 
 def _parsed(request: web.Request, value: dict[str, Any]) -> ChatRequest:
-    chat = anthropic.parse_request(value)
-    chat.client_headers = protocol_headers(request)
-    chat.request_id = request_id(request)
-    chat.facts = partial(facts_of, request)
+    chat = _begun(request, value)
+    anthropic.convert(chat)
     return chat
+
+
+def _begun(request: web.Request, value: dict[str, Any]) -> ChatRequest:
+    """Return a request that is to be converted before it goes to a source of another protocol."""
+    chat = with_request(anthropic.parse_unconverted(value), request)
+    chat.client_headers = protocol_headers(request)
+    return chat
+
+
+def _frames(chat: ChatRequest, answer: ChatAnswer) -> FrameRenderer:
+    return NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
 
 
 def _rendered(chat: ChatRequest, answer: ChatAnswer, _: str) -> RenderedAnswer:
@@ -226,8 +244,7 @@ def _rendered(chat: ChatRequest, answer: ChatAnswer, _: str) -> RenderedAnswer:
     headers = reply_headers(answer, RouteDialect.ANTHROPIC)
     if answer.chunks is None:
         return RenderedAnswer(NativeMessageFrames(), _whole_frames(chat, answer), None, headers)
-    frames = NativeMessageFrames() if answer.is_native else ConvertedMessageFrames(chat, answer)
-    return RenderedAnswer(frames, b"", answer.chunks, headers)
+    return RenderedAnswer(_frames(chat, answer), b"", answer.chunks, headers)
 
 
 def _whole_frames(chat: ChatRequest, answer: ChatAnswer) -> bytes:
@@ -243,6 +260,9 @@ def _whole(chat: ChatRequest, answer: ChatAnswer) -> bytes:
     if answer.sources:
         message["sources"] = answer.sources
     return orjson.dumps(message)
+
+
+CONVERSION: Final = ChatConversion(anthropic.convert, _whole)
 
 
 def protocol_headers(request: web.Request) -> dict[str, str]:

@@ -74,9 +74,9 @@ async def test_an_upload_is_sent_with_one_key_only(exchange, fake):
 
 async def test_nothing_is_sent_at_once(exchange, fake):
     context, called = CallContext("r", "u"), []
-    assert exchange.post_at_once("/chat/completions", {}, context, lambda: called.append(1)) is None
-    begun = exchange.chunks_at_once("/chat/completions", {}, ChunkReader(), context, lambda: called.append(1))
-    assert begun is None
+    path, arrived = "/chat/completions", lambda: called.append(1)
+    assert exchange.post_at_once(path, {}, context, arrived, lambda raw, answer: answer) is None
+    assert exchange.chunks_at_once(path, {}, ChunkReader(), context, arrived) is None
     assert not called
     assert not fake.requests
 
