@@ -105,14 +105,16 @@ class ChainVerifier:
                 first,
                 f"the end of the chain is missing: a checkpoint names row {max(beyond)}, the rows end"
                 f" with {self._last.sequence}",
+                by_checkpoint=True,
             )
         return ChainVerdict(self._rows, self._base, self._last, tuple(self._problems))
 
     def _compare(self, place: ChainHead) -> None:
         known = self._checkpoints.get(place.sequence)
         if known is not None and known != place.hash:
-            self._note(place.sequence, f"row {place.sequence} is not the one that a checkpoint names")
+            message = f"row {place.sequence} is not the one that a checkpoint names"
+            self._note(place.sequence, message, by_checkpoint=True)
 
-    def _note(self, sequence: int, message: str) -> None:
+    def _note(self, sequence: int, message: str, *, by_checkpoint: bool = False) -> None:
         if len(self._problems) < MAX_PROBLEMS:
-            self._problems.append(ChainProblem(sequence, message))
+            self._problems.append(ChainProblem(sequence, message, by_checkpoint))

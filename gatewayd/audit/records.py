@@ -136,10 +136,14 @@ class AuditQuery:
 
 @dataclass(frozen=True, slots=True)
 class ChainProblem:
-    """A fault of a chain: the sequence number of the row, and a sentence."""
+    """A fault of a chain: the sequence number of the row, and a sentence.
+
+    `by_checkpoint` is whether a checkpoint alone shows it: the chain itself is whole.
+    """
 
     sequence: int
     message: str
+    by_checkpoint: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Checks of what is stored: the schema, limits, bytes and vectors; and of providers and plugins."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,9 +126,22 @@ def check_plugins(problems: Mapping[tuple[str, str], str]) -> Iterator[DoctorFin
         )
 
 
-def check_audit(problems: Sequence[tuple[int, str]]) -> Iterator[DoctorFinding]:
-    """Return the findings of a broken chain of the audit log."""
-    for _, message in problems:
+def check_audit(
+    problems: Sequence[str], by_checkpoint: Sequence[str], checkpoints: Path
+) -> Iterator[DoctorFinding]:
+    """Return the findings of a broken chain of the audit log.
+
+    What the file of checkpoints alone shows is so after each restore: the command puts the file aside, where
+    it stays as evidence, and the daemon begins another one.
+    """
+    for message in problems:
         yield DoctorFinding(
             "audit-broken", f"the audit log is not whole: {message}", "gatewayctl audit verify"
+        )
+    if by_checkpoint:
+        path = shlex.quote(str(checkpoints))
+        yield DoctorFinding(
+            "audit-broken",
+            f"the audit log is not the one of its checkpoints, as after a restore: {by_checkpoint[0]}",
+            f"mv --backup=numbered {path} {shlex.quote(f'{checkpoints}.former')}",
         )

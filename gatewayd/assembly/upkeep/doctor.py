@@ -184,7 +184,9 @@ def _stored_checks(
 
     async def audit() -> Findings:
         problems = (await keeper.verify({})).problems
-        return list(contents.check_audit([(each.sequence, each.message) for each in problems]))
+        broken = [each.message for each in problems if not each.by_checkpoint]
+        differing = [each.message for each in problems if each.by_checkpoint]
+        return list(contents.check_audit(broken, differing, settings.data_dir / CHECKPOINT_FILE))
 
     return [damage, stored, lost, audit]
 

@@ -1,6 +1,7 @@
 """Checks of what is stored, of providers and plugins: from facts to findings."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from gatewayd.doctor import contents, service_commands
 from gatewayd.doctor.findings import DoctorFinding
 
 LIMIT = contents.StoredLimit("rag_file_max_size", 5 << 20, (9 << 20) + 1, "a stored file")
+CHECKPOINTS = Path("/a b/c")
 SOURCE = {"name": "openai", "models": 0, "problem": "cannot reach it"}
 
 
@@ -40,7 +42,16 @@ def garbage(kind: str, count: int = 1) -> Iterable[DoctorFinding]:
             "plugin-broken",
             "gatewayctl tool disable weather",
         ),
-        (contents.check_audit([(3, "row 3 is missing")]), "audit-broken", "gatewayctl audit verify"),
+        (
+            contents.check_audit(["row 3 is missing"], [], CHECKPOINTS),
+            "audit-broken",
+            "gatewayctl audit verify",
+        ),
+        (
+            contents.check_audit([], ["row 3 is not the one", "row 4 is not"], CHECKPOINTS),
+            "audit-broken",
+            "mv --backup=numbered '/a b/c' '/a b/c.former'",
+        ),
     ],
 )
 def test_findings(found: Iterable[DoctorFinding], code: str, command: str) -> None:
@@ -60,7 +71,7 @@ def test_findings(found: Iterable[DoctorFinding], code: str, command: str) -> No
         contents.check_index(5, 5),
         contents.check_sources([{**SOURCE, "problem": None}], "fetch it"),
         contents.check_plugins({}),
-        contents.check_audit([]),
+        contents.check_audit([], [], CHECKPOINTS),
     ],
 )
 def test_nothing_is_found_where_nothing_is_wrong(found: Iterable[DoctorFinding]) -> None:
