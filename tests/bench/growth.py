@@ -117,10 +117,11 @@ def _models(user: str, count: int) -> Iterator[dict[str, Any]]:
 
 
 def _grants(users: Sequence[str], size: Growth) -> Iterator[dict[str, Any]]:
-    """Yield a grant of each user on one of the models."""
+    """Yield a grant of each user: twice as many as there are models on these, the others on collections."""
     for number, user in enumerate(users):
+        kind = "model" if number < 2 * size.models else "knowledge"
         yield {
-            "resource_type": "model",
+            "resource_type": kind,
             "resource_id": f"grown-{number % size.models}",
             "principal_type": "user",
             "principal_id": user,
