@@ -1,7 +1,7 @@
 """Runs the public checker of SCIM servers: `python -m tests.clients.scim.checker URL TOKEN`.
 
-Prints a JSON list of its results, each [status, title, resource type, reason]. It is a process of its own: its
-import takes seconds in a process that has thousands of modules.
+Prints a JSON list of its results, each [status, title, resource type, reason]. It is a process of its own:
+its import takes seconds in a process that has thousands of modules.
 """
 
 import json
