@@ -40,7 +40,26 @@ other (PEP 393, which stores Latin-1 in one byte as well).
 
 MAX_STEP_TOKENS: Final = 1_000
 
+MAX_STRETCH_BYTES: Final = 4096
+MIN_STRETCH_BYTES: Final = 128
+MAX_PAUSE_TOKENS: Final = 1_000
+"""Maximum number of bytes of members that are passed in one step; the number that makes another step worth an
+attempt; and the maximum number of tokens between two attempts that were not worth it.
+
+An attempt may read the bytes of a step and pass none, so a text of another kind gets few of them: at the
+start of a container, and after a number of tokens that doubles each time.
+"""
+
 _TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
+_TEXT: Final = rb'"[^"\\]{0,1024}+(?:\\.[^"\\]{0,256}+)*+"'
+_FLAT: Final = rb'(?:[^"\[\]{}]++|' + _TEXT + rb")*+"
+_NESTED: Final = rb'(?:[^"\[\]{}]++|' + _TEXT + rb"|\[" + _FLAT + rb"\]|\{" + _FLAT + rb"\})*+"
+_STRETCH: Final = re.compile(
+    rb'(?:(?:[^"\[\]{},]++|' + _TEXT + rb"|\[" + _NESTED + rb"\]|\{" + _NESTED + rb"\})*+,)++", re.DOTALL
+)
+"""Members with their commas: strings, numbers, literals, and containers with one level of others inside."""
+_STRETCH_LEVELS: Final = 2
+_TEXTS: Final = re.compile(_TEXT, re.DOTALL)
 _REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
 _CHARACTERS: Final = re.compile(
@@ -210,6 +229,8 @@ class _Scan:
         """Depth of the list that stays undecoded, 0 outside of it."""
         self._root: Any = None
         self._end = -1
+        self._wait = self._pause = 0
+        """Tokens before the next attempt to pass members in one step; and their number, the last time."""
 
     async def run(self) -> Any:
         data = self._data
@@ -217,19 +238,22 @@ class _Scan:
         size = self._size
         tokens = 0
         if data[position : min(position + SLICE_BYTES, size)].lstrip(_BLANKS)[:1] not in (b"[", b"{"):
-            # A string, number or literal; a long one is refused, as no caller accepts it.
-            if size - position > SLICE_BYTES:
-                raise _bad("expected a list or an object", position)
-            return _loads(data[position:size], position)
+            return self._scalar()
         while position < size:
             if position - last > MAX_TEXT_SLICE_BYTES:
                 raise _bad("a number or a run of blanks is too long", last)
+            if self._wait <= 0 and self._is_inside():
+                start = await self._stretch(position)
+                if start > position:
+                    last = position = start
+                    continue
             until = min(position + SLICE_BYTES, size)
             found = _TOKEN.search(data, position, until)
             start = until if found is None else found.start()
             if start > position:
                 last = await self._between(position, start) or last
             tokens += 1
+            self._wait -= 1
             if found is None:
                 position = until
                 await self._pace.turn()
@@ -240,10 +264,57 @@ class _Scan:
             if tokens >= MAX_STEP_TOKENS:
                 tokens = 0
                 await self._pace.turn()
+        return self._whole()
+
+    def _whole(self) -> Any:
+        """Return the value of the text, which is read to its end."""
         if self._frames or self._end < 0:
-            raise _bad("it ends too early", size)
-        self._blank(self._end, size)
+            raise _bad("it ends too early", self._size)
+        self._blank(self._end, self._size)
         return self._root
+
+    def _scalar(self) -> Any:
+        """Return a string, number or literal; a long one is refused, as no caller accepts it."""
+        if self._size - self._start > SLICE_BYTES:
+            raise _bad("expected a list or an object", self._start)
+        return _loads(self._data[self._start : self._size], self._start)
+
+    def _is_inside(self) -> bool:
+        """Return whether members may be passed whose names and places are of no importance."""
+        if not self._frames:
+            return False
+        frame = self._frames[-1]
+        return (
+            frame.run >= 0
+            and frame.spans is None
+            and len(self._frames) + _STRETCH_LEVELS <= self._limits.depth
+            and not (self._undecoded is not None and len(self._frames) == 1)
+        )
+
+    async def _stretch(self, start: int) -> int:
+        """Pass small members with their commas, all that begin here, and return the end of the last."""
+        data = self._data
+        found = _STRETCH.match(data, start, min(start + MAX_STRETCH_BYTES, self._size))
+        end = start if found is None else found.end()
+        if end - start >= MIN_STRETCH_BYTES:
+            self._pause = 0
+        else:
+            self._wait = self._pause = min(2 * self._pause + 1, MAX_PAUSE_TOKENS)
+        await self._pace.turn()
+        if found is None:
+            return start
+        text = found[0]
+        if b'"' in text:
+            text = _TEXTS.sub(b"", text)
+        self._containers += text.count(b"[") + text.count(b"{")
+        self._commas += text.count(b",")
+        self._check()
+        frame = self._frames[-1]
+        if end - 1 - frame.run >= SLICE_BYTES and not self._raw_depth:
+            self._build(frame, end - 1)
+            frame.run = end
+        frame.member = end
+        return end
 
     async def _take(self, token: int, place: int) -> int:
         """Process one token and return the position after it."""
@@ -289,6 +360,7 @@ class _Scan:
 
     def _open(self, place: int, *, is_list: bool) -> None:
         self._containers += 1
+        self._wait = 0
         frame = _Frame(place + 1, is_list=is_list)
         wanted = self._undecoded
         if wanted is not None and is_list and len(self._frames) == 1 and not self._frames[0].is_list:

@@ -74,7 +74,8 @@ async def in_pieces(text: bytes) -> Any:
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("seed", range(8))
-async def test_pieces_make_what_the_decoder_makes_at_once(seed: int) -> None:
+async def test_pieces_make_what_the_decoder_makes_at_once(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_decoder, "MAX_STRETCH_BYTES", (16, 64, 4096)[seed % 3])
     chance = random.Random(seed)
     for _ in range(60):
         value = {"v": some_value(chance)}
@@ -83,6 +84,36 @@ async def test_pieces_make_what_the_decoder_makes_at_once(seed: int) -> None:
         assert await decode(text, LARGE_LIMITS) == value
         odd = damaged(chance, text)
         assert await in_pieces(odd) == at_once(odd)
+
+
+def measures(value: Any) -> tuple[int, int, int]:
+    """Return how many containers and commas a value has, and how deep it nests."""
+    if not isinstance(value, (dict, list)):
+        return 0, 0, 0
+    inner = [measures(each) for each in (value.values() if isinstance(value, dict) else value)]
+    containers, commas, depths = zip(*inner, strict=True) if inner else ((), (), ())
+    return 1 + sum(containers), sum(commas) + max(len(inner) - 1, 0), 1 + max(depths, default=0)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("stretch", [16, 64, 4096])
+async def test_limits_are_exact(stretch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_decoder, "MAX_STRETCH_BYTES", stretch)
+    monkeypatch.setattr(json_decoder, "is_light", lambda _: False)
+    chance = random.Random(stretch)
+    for _ in range(20):
+        value = [some_value(chance), [[]]]
+        text = json.dumps(value).encode()
+        containers, commas, depth = measures(value)
+        values = containers + commas
+        assert await decode(text, JsonLimits(containers, values, depth)) == value
+        for limits in (
+            JsonLimits(containers - 1, values, depth),
+            JsonLimits(containers, values - 1, depth),
+            JsonLimits(containers, values, depth - 1),
+        ):
+            with pytest.raises(GatewayError, match=r"more lists and objects|more values|nests deeper"):
+                await decode(text, limits)
 
 
 @given(st.binary(max_size=200))
