@@ -155,7 +155,7 @@ class _Answer:
         self.headers: dict[str, str] = {}
         self.parts: list[bytes] = []
         self.status = 0
-        self.is_begun = self.is_whole = False
+        self.is_begun = self.is_whole = self.is_kept = False
 
     @property
     def has_end(self) -> bool:
@@ -167,6 +167,8 @@ class _Answer:
 
     def on_headers_complete(self) -> None:
         self.status = self.parser.get_status_code()
+        # The parser forgets it with the end of the answer.
+        self.is_kept = self.parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:
         self.parts.append(body)
@@ -194,7 +196,7 @@ def _received(channel: socket.socket, method: str) -> tuple[Reply, bool]:
             answer.parser.feed_data(data)
         except httptools.HttpParserError as error:
             raise http.client.BadStatusLine(f"{error}: {data[:2000]!r}") from error
-    stays = (answer.is_whole or method == "HEAD") and answer.parser.should_keep_alive()
+    stays = answer.is_kept and (answer.is_whole or method == "HEAD")
     return Reply(answer.status, answer.headers, b"".join(answer.parts)), stays
 
 
