@@ -63,16 +63,18 @@ _TEXTS: Final = re.compile(_TEXT, re.DOTALL)
 _REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
 _CHARACTERS: Final = re.compile(
-    rb'(?:[^"\\]{1,256}+|\\(?:[^u]|u(?![dD][89abAB])[^"\\]{4}|u[dD][89abAB][^"\\]{2}\\u[^"\\]{4})){1,16384}+',
+    rb'(?:[^"\\]++|\\(?:[^u]|u(?![dD][89abAB])[^"\\]{4}|u[dD][89abAB][^"\\]{2}\\u[^"\\]{4}))++',
     re.DOTALL,
 )
 """Characters of a string; the end cuts no escape and no surrogate pair (RFC 8259, 7)."""
+_ESCAPES_BYTES: Final = 64
+"""Number of bytes before a cut that are looked at: an escaped surrogate pair has twelve."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
 _LONG_RUN: Final = b"0" * 19
 _AS_ZEROS: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _BLANKS: Final = b" \t\r\n"
 _BLANK: Final = re.compile(rb"[ \t\r\n]*+")
-_QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
+_QUOTE, _BACKSLASH, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"\\[]{}'
 _CONTAINERS: Final = (dict, list)
 
 
@@ -402,11 +404,8 @@ class _Scan:
             until = min(position + SLICE_BYTES, size)
             quote = data.find(b'"', position, until)
             stop = until if quote < 0 else quote
-            escape = data.find(b"\\", position, stop)
-            if escape >= 0:
-                found = _REST_OF_TEXT.match(data, escape, until)
-                stop = until if found is None else found.end()
-                quote = stop if stop < until and data[stop] == _QUOTE else -1
+            if self._is_escaped(position, stop):
+                stop, quote = self._escaped_end(position, stop, until, quote)
             if quote >= 0:
                 break
             if stop == position or until == size:
@@ -419,16 +418,28 @@ class _Scan:
             self._put(value, start, end)
         return end
 
+    def _is_escaped(self, start: int, place: int) -> bool:
+        """Return whether the character at `place` is escaped; that at `start`, of the same string, is not."""
+        if place == start or self._data[place - 1] != _BACKSLASH:
+            return False
+        text = self._data[start:place]
+        return (len(text) - len(text.rstrip(b"\\"))) % 2 == 1
+
+    def _escaped_end(self, start: int, place: int, until: int, quote: int) -> tuple[int, int]:
+        """Return the position after an escaped character, and that of the quote at the end, -1 without."""
+        if quote < 0:
+            return place - 1, -1
+        found = _REST_OF_TEXT.match(self._data, start, until)
+        stop = until if found is None else found.end()
+        return stop, stop if stop < until and self._data[stop] == _QUOTE else -1
+
     async def _long_text(self, start: int, end: int) -> str:
         data = self._data
         parts: list[str] = []
         characters = width = 0
         position = start + 1
         while position < end - 1:
-            found = _CHARACTERS.match(data, position, min(position + MAX_TEXT_SLICE_BYTES, end - 1))
-            if found is None:
-                raise _bad("unexpected character in a text", position)
-            cut = found.end()
+            cut = self._cut(position, end - 1)
             while data[cut] & 0xC0 == 0x80:
                 cut += 1
             part: str = _loads(_quoted(data[position:cut]), position, is_exact=False)
@@ -440,6 +451,23 @@ class _Scan:
             position = cut
             await self._pace.turn()
         return "".join(parts)
+
+    def _cut(self, start: int, end: int) -> int:
+        """Return the end of the first piece of a string, in which no escape and no surrogate pair is cut."""
+        data = self._data
+        cut = min(start + MAX_TEXT_SLICE_BYTES, end)
+        if data.find(b"\\", start, cut) >= 0:
+            # To decode an escape takes ten times as long as a character.
+            cut = min(start + MAX_TEXT_SLICE_BYTES // 4, end)
+        near = max(cut - _ESCAPES_BYTES, start)
+        escape = data.find(b"\\", near, cut)
+        if cut == end or escape < 0:
+            return cut
+        escape += self._is_escaped(start, escape)
+        found = _CHARACTERS.match(data, escape, cut)
+        whole = escape if found is None else found.end()
+        # What is no escape is refused when the piece is decoded.
+        return whole if whole > start else cut
 
     def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
         """Decode the members of a frame that come before a position."""
