@@ -17,10 +17,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
+import orjson
 import pytest
 
 from gatewayctl.transport import UnixConnection
@@ -52,7 +52,11 @@ MAX_MILLISECONDS = 250
 ATTEMPTS = 3
 REST_SECONDS = 45
 WAIT_SECONDS = 1.0
+WRITE_PAUSE_SECONDS = 0.01
 GROWTH = 1.1
+MESSAGES = 9000
+"""Messages of a long chat."""
+
 PROVISIONING = {"SCIM_ENABLED": "true", "SCIM_TOKEN": SCIM_TOKEN, "SCIM_AUTH_PROVIDER": "idp"}
 
 
@@ -275,8 +279,9 @@ def send_files(site: Site, files: Sequence[dict[str, str]]) -> None:
     site.provider.fake.requests.clear()
 
 
-def many_messages(count: int) -> dict[str, Any]:
-    return {
+@cache
+def long_chat_text() -> bytes:
+    messages = {
         f"m{number}": {
             "id": f"m{number}",
             "parentId": f"m{number - 1}" if number else None,
@@ -284,14 +289,15 @@ def many_messages(count: int) -> dict[str, Any]:
             "content": "w\u00f6rds " * 30,
             "usage": {"a": 1, "b": 2.5},
         }
-        for number in range(count)
+        for number in range(MESSAGES)
     }
+    chat = {"title": "t", "history": {"messages": messages, "currentId": f"m{MESSAGES - 1}"}}
+    return json.dumps({"chat": chat}).encode()
 
 
 def test_no_long_chat_stops_the_daemon(site: Site, probe: Probe) -> None:
     def long_chat() -> None:
-        chat = {"title": "t", "history": {"messages": many_messages(9000), "currentId": "m8999"}}
-        made = site.send("POST", "/api/v1/chats/new", json.dumps({"chat": chat}).encode()).json
+        made = orjson.loads(site.send("POST", "/api/v1/chats/new", long_chat_text()).body)
         own = f"/api/v1/chats/{made['id']}"
         for method, path in (
             ("GET", own),
@@ -301,7 +307,7 @@ def test_no_long_chat_stops_the_daemon(site: Site, probe: Probe) -> None:
         ):
             name = f"{method} {path.replace(made['id'], 'ID')}"
             probe.watch(name, partial(send_for_chat, site, method, path))
-        forms = json.dumps({"chats": [{"chat": chat}] * 3}).encode()
+        forms = b'{"chats":[%b]}' % b",".join([long_chat_text()] * 3)
         probe.watch("POST /api/v1/chats/import", partial(import_beside_another, site, forms))
         site.send("DELETE", "/api/v1/chats/")
 
@@ -317,7 +323,7 @@ def test_no_long_chat_stops_the_daemon(site: Site, probe: Probe) -> None:
 def send_for_chat(site: Site, method: str, path: str) -> None:
     reply = site.send(method, path, b"{}" if method == "POST" else None)
     assert reply.status == 200, (path, reply)
-    assert len(reply.json["chat"]["history"]["messages"]) == 9000
+    assert len(orjson.loads(reply.body)["chat"]["history"]["messages"]) == MESSAGES
 
 
 def import_beside_another(site: Site, forms: bytes) -> None:
@@ -340,7 +346,7 @@ def writes_of_another(site: Site) -> Iterator[list[float]]:
     is_over = threading.Event()
 
     def write() -> None:
-        while not is_over.is_set():
+        while not is_over.wait(WRITE_PAUSE_SECONDS):
             began = time.monotonic()
             path = f"/api/v1/chats/{own}/messages/{uuid.uuid4()}"
             assert site.send("POST", path, b'{"content":"x"}', token=token).status == 200
