@@ -14,8 +14,6 @@ from typing import Any, ClassVar, Final
 
 from tortoise.migrations.migration import Migration
 from tortoise.migrations.recorder import MigrationRecorder
-from tortoise.migrations.schema_generator.state import State
-from tortoise.migrations.schema_generator.state_apps import StateApps
 from tortoise.models import Model
 
 from gatewayd.errors import ErrorKind, GatewayError
@@ -24,6 +22,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.initial_schema import InitialSchema, read_initial_schema
 from gatewayd.storage.engine.location import APP, MIGRATIONS, DatabaseLocation
+from gatewayd.storage.engine.migration_state import MigrationState
 
 COMMAND: Final = "gatewayctl database migrate"
 HISTORY: Final = "tortoise_migrations"
@@ -219,7 +218,7 @@ class _ModelState:
 
     def __init__(self, package: str, connection: str) -> None:
         self._package = package
-        self._state = State(models={}, apps=StateApps(default_connections={APP: connection}))
+        self._state = MigrationState(connection)
         self._known: set[str] = set()
 
     async def add(self, name: str, editor: Any = None, *, collect_sql: bool = False) -> None:
@@ -227,6 +226,10 @@ class _ModelState:
         if name in self._known:
             return
         migration: type[Migration] = importlib.import_module(f"{self._package}.{name}").Migration
+        if editor is None:
+            self._state.advance_models()
+        else:
+            self._state.make_classes()
         await migration(name, APP).apply(
             self._state, dry_run=editor is None, schema_editor=editor, collect_sql=collect_sql
         )
