@@ -1,6 +1,7 @@
 """Fixtures that many tests share: real components, found or refused; and the order of the modules."""
 
 import gc
+import importlib
 import os
 import platform
 import shutil
@@ -57,6 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     platform.processor()
     config.pluginmanager.register(ExecutedFunctions(config))
     config.pluginmanager.register(markers.Guard())
+    if is_whole(config):
+        # Each of its 59 classes looks for its source through all modules and the whole stack, which grow.
+        importlib.import_module("scim2_models")
 
 
 @pytest.hookimpl(optionalhook=True)
