@@ -4,11 +4,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from gatewayd.accounts.records import Actor
+from gatewayd.catalog.interfaces import ModelSource
 from gatewayd.catalog.service import Catalog, CatalogOptions
+from gatewayd.completions.reasoning_memory import ReasoningMemory
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.http.access_revocation import AccessRevocation
 from gatewayd.http.app import build_application
@@ -16,6 +18,7 @@ from gatewayd.http.fast_path import FastRows
 from gatewayd.http.middleware import EdgeOptions, EdgeServices, PublicEdge
 from gatewayd.http.observation import ObservedRequest, RequestObservation
 from gatewayd.http.public.completions.chat import ChatRoutes
+from gatewayd.http.public.completions.messages import MessageRoutes
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.http.scim_auth import ScimAuthenticator
 from gatewayd.http.server import HttpServer
@@ -30,16 +33,18 @@ from gatewayd.pipeline.pipeline import NoFilters, NoTools, Pipeline
 from gatewayd.scim.request_log import ScimRequestLog
 from gatewayd.scim.tokens.credential import ScimTokens
 from gatewayd.tasks import TaskRegistry
+from gatewayd.upstream.sources.anthropic import AnthropicSource
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind, UpstreamTimeouts
 from gatewayd.upstream.sources.openai import OpenAiSource
 from tests.fakes.documents.no_documents import NoAttachments
+from tests.fakes.providers.catalog import local_counts
 from tests.fakes.providers.models import FakeRecords, make_actor
 from tests.fakes.providers.upstream import FakeUpstream
 from tests.fakes.storage.chat_runs import make_plain_runs
 
 PATH: Final = "/v1/chat/completions"
 SOON: Final = 20.0
-PASSING: Final = ("x-request-id", "date", "x-process-time")
+PASSING: Final = ("x-request-id", "request-id", "date", "x-process-time")
 """Headers that differ between two replies to the same request."""
 
 
@@ -95,6 +100,8 @@ class StreamedReply:
     headers: dict[str, str]
     body: bytes
     is_whole: bool
+    ids: tuple[str, ...] = field(default=(), compare=False)
+    """The ids of the request in its headers, of every client and of those of messages."""
 
 
 @dataclass
@@ -109,6 +116,7 @@ class StreamingSite:
     streams: AnswerStreams
     server: HttpServer
     meter: CallMeter
+    memory: ReasoningMemory
     place: tuple[str, int]
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
@@ -154,10 +162,11 @@ class StreamingClient:
         async with asyncio.timeout(SOON):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
             status, *lines = head.strip().split("\r\n")
-            fields = (line.partition(": ") for line in lines)
-            headers = {name.lower(): value for name, _, value in fields if name.lower() not in PASSING}
+            fields = {line.partition(": ")[0].lower(): line.partition(": ")[2] for line in lines}
+            headers = {name: value for name, value in fields.items() if name not in PASSING}
             body, is_whole = await self._body(headers)
-            return StreamedReply(int(status.split()[1]), headers, body, is_whole)
+            ids = tuple(fields[name] for name in PASSING[:2] if name in fields)
+            return StreamedReply(int(status.split()[1]), headers, body, is_whole, ids)
 
     async def _body(self, headers: dict[str, str]) -> tuple[bytes, bool]:
         if "content-length" in headers:
@@ -207,46 +216,55 @@ async def streaming_site(
     timeouts: UpstreamTimeouts | None = None,
     streams: AnswerStreams | None = None,
     idle_connections: int = 1,
+    has_messages: bool = False,
 ) -> AsyncIterator[StreamingSite]:
-    """Run a gateway that has so many idle connections to its provider."""
+    """Run a gateway that has so many idle connections to its provider.
+
+    With `has_messages` it has a second provider, at the same address, whose models `a.` are of the messages
+    dialect; no connection to it is idle.
+    """
     tasks, admin, streams = TaskRegistry(), make_actor(), streams or AnswerStreams()
     calls, served, metrics, revocation = EndedCalls(), ServedRequests(), RequestMetrics(), AccessRevocation()
     async with FakeUpstream() as provider:
         config = ProviderConfig(
             "o", SourceKind.OPENAI, provider.openai_url, key="k", timeouts=timeouts or UpstreamTimeouts()
         )
-        source = OpenAiSource(config)
+        sources: list[ModelSource] = [OpenAiSource(config)]
+        if has_messages:
+            named = {"name": "a", "prefix": "a.", "base_url": provider.base_url}
+            sources.append(AnthropicSource(replace(config, kind=SourceKind.ANTHROPIC, **named)))
         meter = CallMeter([calls, CallNotes()])
         catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), meter=meter)
-        catalog.use([source])
+        catalog.use(sources)
         await catalog.list(admin)
         pipeline = Pipeline(catalog, NoFilters(), NoAttachments(), NoTools())
-        chats = ChatRoutes(
-            make_plain_runs(catalog, pipeline, tasks),
-            body_limit=100_000,
-            streams=streams,
-            fast=FastChats(catalog, NoFilters(), pipeline.reasoning),
-        )
+        fast = FastChats(catalog, NoFilters(), pipeline.reasoning)
+        runs = make_plain_runs(catalog, pipeline, tasks)
+        routes = ChatRoutes(runs, body_limit=100_000, streams=streams, fast=fast).routes()
+        if has_messages:
+            counts = local_counts(catalog)
+            messages = MessageRoutes(pipeline, counts, body_limit=100_000, streams=streams, fast=fast)
+            routes = [*routes, *messages.routes()]
         scim = ScimAuthenticator(ScimTokens(False, ()), ScimRequestLog(), "")
         edge = PublicEdge(EdgeServices(Accounts(admin), scim, revocation), tasks, EdgeOptions())
         observation = RequestObservation(metrics, (served,))
         rows = FastRows(edge, observation) if is_fast else None
         server = HttpServer(
-            build_application(
-                edge, chats.routes(), body_limit=100_000, observation=observation, fast_rows=rows
-            )
+            build_application(edge, routes, body_limit=100_000, observation=observation, fast_rows=rows)
         )
         await server.open()
         host, _, port = (await server.listen_tcp("127.0.0.1", 0)).rpartition(":")
+        memory, place = pipeline.reasoning.memory, (host, int(port))
         site = StreamingSite(
-            provider, calls, served, metrics, revocation, streams, server, meter, (host, int(port))
+            provider, calls, served, metrics, revocation, streams, server, meter, memory, place
         )
         await _warm(site, idle_connections)
         yield site
         for writer in site.writers:
             writer.close()
         await server.close()
-        await source.close()
+        for source in sources:
+            await source.close()
     await tasks.close()
 
 

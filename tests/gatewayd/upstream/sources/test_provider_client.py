@@ -1,8 +1,10 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
+import orjson
 import pytest
 
+from gatewayd import json_encoder
 from gatewayd.catalog.interfaces import CallContext
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ProviderConfig, SourceKind
@@ -44,6 +46,35 @@ async def test_post_sends_json_and_its_own_headers_only(exchange, fake):
     assert (request.path, request.json) == ("/v1/x", {"é": [1]})
     assert request.headers["Content-Type"] == "application/json"
     assert request.headers["X-Own"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "has_steps"),
+    [
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}] * 100}, False),
+        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}] * 2000}, True),
+        ({"metadata": {"x": "y" * 1_000_000}}, True),
+        ({"messages": [{"role": "user", "content": "x" * 10_000}] * 60}, True),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, False),
+        ({"input": [[1] * 2000, [2] * 2000]}, True),
+    ],
+    ids=["tools", "many tools", "a long text", "long messages", "parts", "tokens"],
+)
+async def test_a_request_is_encoded_in_steps_by_its_whole_size(
+    exchange, fake, fields, has_steps, monkeypatch
+):
+    encoded, encode = [], json_encoder.encode
+
+    async def steps(value):
+        encoded.append(value)
+        return await encode(value)
+
+    monkeypatch.setattr(json_encoder, "encode", steps)
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], **fields}
+    fake.script(json_reply({"a": 1}))
+    await exchange.post("/chat/completions", body)
+    assert fake.requests[0].body == orjson.dumps(body)
+    assert bool(encoded) == has_steps
 
 
 async def test_providers_are_told_who_asks_only_when_configured(fake, short):
