@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -131,7 +132,7 @@ class FastRows:
         if known is None and connection.heads_left:
             connection.heads_left -= 1
             connection.known_head = self._edge.known_head(route, request)
-        self._enter(exchange, route)
+        self._enter(exchange)
         return exchange
 
     def _ask(self, exchange: "Exchange", route: Route, body: bytes, known: KnownHead | None) -> None:
@@ -153,12 +154,12 @@ class FastRows:
         else:
             exchange.answer = answer
 
-    def _enter(self, exchange: "Exchange", route: Route) -> None:
+    def _enter(self, exchange: "Exchange") -> None:
         """Note a request of a user that has begun among those that a revocation ends."""
         request, actor = exchange.request, exchange.actor
         if exchange.answer is not None and exchange.answer.is_stream:
             request[REPLY_HEADERS] = standard_headers(request[REQUEST_ID])
-            add_dialect_headers(request, route.dialect)
+            add_dialect_headers(request, exchange.route.dialect)
         if actor is not None:
             self._shut_out.enter(actor.user_id, exchange, actor.jti)
         if exchange.ready is not None:
@@ -186,34 +187,23 @@ class FastRows:
         self._observation.withdraw()
 
 
+@dataclass(slots=True, eq=False)
 class Exchange:
     """A request on the fast path, from its beginning to its answer."""
 
-    __slots__ = (
-        *("_connection", "_route", "_rows", "actor", "answer", "observed", "ready", "request", "stream"),
-    )
-
-    def __init__(
-        self,
-        connection: FastConnection,
-        request: web.Request,
-        observed: Observed,
-        rows: FastRows,
-        route: Route,
-    ) -> None:
-        self._connection = connection
-        self._route = route
-        self._rows = rows
-        self.request = request
-        self.observed = observed
-        self.actor: Actor | None = None
-        """The actor, None for a request to a public row."""
-        self.answer: BegunAnswer | None = None
-        """The answer to come."""
-        self.ready: FastReply | None = None
-        """The reply of a request that has asked nobody."""
-        self.stream: BegunStream | None = None
-        """The answer that has begun to come in chunks."""
+    _connection: FastConnection
+    request: web.Request
+    observed: Observed
+    _rows: FastRows
+    route: Route
+    actor: Actor | None = None
+    """The actor, None for a request to a public row."""
+    answer: BegunAnswer | None = None
+    """The answer to come."""
+    ready: FastReply | None = None
+    """The reply of a request that has asked nobody."""
+    stream: BegunStream | None = None
+    """The answer that has begun to come in chunks."""
 
     def send_ready(self) -> None:
         """Send the reply, unless the request has ended."""
@@ -259,7 +249,7 @@ class Exchange:
             f"X-Request-Id: {request[REQUEST_ID]}\r\n{STANDARD_LINES}"
             f"X-Process-Time: {time.perf_counter() - self.observed.began:.6f}\r\n"
         )
-        if self._route.dialect is RouteDialect.ANTHROPIC:
+        if self.route.dialect is RouteDialect.ANTHROPIC:
             common = f"{common}request-id: {request[REQUEST_ID]}\r\n"
         sent, status = None, FAILED_STATUS
         try:
@@ -313,7 +303,7 @@ class Exchange:
         if not self._cancel():
             return
         if self.stream is not None:
-            refused = refuse(self.request, access_ended(), self._route.dialect, self._route.path)
+            refused = refuse(self.request, access_ended(), self.route.dialect, self.route.path)
             self._rows.end(self, refused, refused.status)
         else:
             self._rows.withdraw(self)

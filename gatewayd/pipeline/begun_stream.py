@@ -22,9 +22,9 @@ class Pending(Enum):
 
 PENDING: Final = Pending.PENDING
 
-Asked = tuple[ChatRequest, CallContext, MeteredCall, str, bool]
-"""A request, what its source knows of it, its call, who makes the reasoning of its answer, and whether that
-is in the messages dialect."""
+Asked = tuple[ChatRequest, CallContext, str, bool]
+"""A request, what its source knows of it, who makes the reasoning of its answer, and whether the answer is in
+the messages dialect."""
 
 
 class BegunChatStream:
@@ -35,6 +35,7 @@ class BegunChatStream:
     def __init__(
         self,
         chunks: ImmediateChunks,
+        call: MeteredCall,
         meter: CallMeter,
         asked: Asked,
         *,
@@ -42,9 +43,9 @@ class BegunChatStream:
     ) -> None:
         self._asked = asked
         self._chunks = chunks
-        self._call = asked[2]
+        self._call = call
         self._meter = meter
-        self._metered = MeteredArrivals(chunks, self._call, meter, hides_usage=hides_usage)
+        self._metered = MeteredArrivals(chunks, call, meter, hides_usage=hides_usage)
         self.first: CompletionChunk | None = None
         """The first chunk, once `take` has returned the answer."""
 
@@ -66,7 +67,7 @@ class BegunChatStream:
             return None
         if self.first is None:
             return PENDING
-        request, context, _, origin, is_native = self._asked
+        request, context, origin, is_native = self._asked
         return ChatAnswer(
             chunks=self._metered,
             warnings=told_warnings(request, context),

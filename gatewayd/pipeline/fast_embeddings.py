@@ -1,16 +1,15 @@
 """The fast path of embeddings: few texts for one source."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 from gatewayd.accounts.records import Actor
-from gatewayd.catalog.interfaces import BegunVectors, CallContext, ImmediateEmbedder, implements
+from gatewayd.catalog.interfaces import CallContext, ImmediateEmbedder, implements
 from gatewayd.catalog.records import Model
 from gatewayd.completions.records import Body
 from gatewayd.errors import GatewayError
 from gatewayd.metering.answers import finish_whole
-from gatewayd.metering.meter import CallMeter
-from gatewayd.metering.records import MeteredCall
 from gatewayd.pipeline.embeddings import MAX_BATCH, check_answer, joined, split
 from gatewayd.pipeline.endpoints import check_names, context_of, model_of
 from gatewayd.pipeline.fast_path import BegunWhole, FastAnswer, FastCalls
@@ -44,27 +43,19 @@ class FastEmbeddings(FastCalls):
         sent = source.embed_at_once(asked, found.model, context, arrived)
         if sent is None:
             return None
-        begun = BegunEmbeddings(sent, call, self._catalog.meter, (body, found.model, context), render)
+        begun = BegunEmbeddings(sent, call, self._catalog.meter, body, found.model, context, render)
         self._start(found, call, begun)
         return begun
 
 
+@dataclass(slots=True, eq=False)
 class BegunEmbeddings(BegunWhole[Body]):
     """A request for embeddings that was sent."""
 
-    __slots__ = ("_body", "_context", "_model", "_render")
-
-    def __init__(
-        self,
-        begun: BegunVectors,
-        call: MeteredCall,
-        meter: CallMeter,
-        asked: tuple[Body, Model, CallContext],
-        render: Render,
-    ) -> None:
-        super().__init__(begun, call, meter)
-        self._body, self._model, self._context = asked
-        self._render = render
+    _body: Body
+    _model: Model
+    _context: CallContext
+    _render: Render
 
     def take(self) -> FastAnswer | None:
         """Return the answer once it has arrived; None for one that the service has to read."""

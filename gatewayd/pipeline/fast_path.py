@@ -10,7 +10,6 @@ from typing import Generic, Protocol, cast
 from gatewayd.accounts.records import Actor
 from gatewayd.catalog.failover import Candidate, foresee, note_attempt
 from gatewayd.catalog.interfaces import (
-    BegunCompletion,
     BegunRequest,
     CallContext,
     ImmediateMessages,
@@ -142,8 +141,8 @@ class FastChats(FastCalls):
         call = self._prepare(found, actor, request.endpoint, request.native or request.body, context)
         if call is None:
             return None
-        asked = (request, context, call, reasoning_origin(found.model), is_native)
-        begun = self._send(found, asked, arrived, conversion)
+        asked = (request, context, reasoning_origin(found.model), is_native)
+        begun = self._send(found, call, asked, arrived, conversion)
         if begun is not None:
             self._start(found, call, begun)
         return begun
@@ -163,11 +162,12 @@ class FastChats(FastCalls):
     def _send(
         self,
         found: Candidate[ModelSource],
+        call: MeteredCall,
         asked: Asked,
         arrived: Callable[[], None],
         conversion: ChatConversion | None,
     ) -> "BegunChat | BegunChatStream | None":
-        request, context, _, origin, is_native = asked
+        request, context, origin, is_native = asked
         model, source, meter = found.model, found.source, self._catalog.meter
         body = self._restored(request, model, context.user_id, is_native=is_native)
         if body is None:
@@ -179,7 +179,9 @@ class FastChats(FastCalls):
                 if is_native
                 else cast(ImmediateSource, source).complete_at_once(unstreamed(body), model, context, arrived)
             )
-            return None if begun is None else BegunChat(begun, meter, asked, self._reasoning, conversion)
+            return (
+                None if begun is None else BegunChat(begun, call, meter, asked, self._reasoning, conversion)
+            )
         context.watch = watch = self._reasoning.watch(context.user_id)
         watch.begin(origin, is_native=is_native)
         hides_usage = not is_native and ask_for_usage(body)
@@ -190,7 +192,9 @@ class FastChats(FastCalls):
         )
         if hides_usage:
             forget_option(context)
-        return None if chunks is None else BegunChatStream(chunks, meter, asked, hides_usage=hides_usage)
+        return (
+            None if chunks is None else BegunChatStream(chunks, call, meter, asked, hides_usage=hides_usage)
+        )
 
     def _restored(self, request: ChatRequest, model: Model, user_id: str, *, is_native: bool) -> Body | None:
         """Return a copy of a request with the reasoning of its model's maker; None if that takes a wait."""
@@ -213,15 +217,13 @@ class CancellableRequest(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class BegunWhole(Generic[Taken]):
     """A request for a whole answer that was sent."""
 
-    __slots__ = ("_begun", "_call", "_meter")
-
-    def __init__(self, begun: BegunRequest[Taken], call: MeteredCall, meter: CallMeter) -> None:
-        self._begun = begun
-        self._call = call
-        self._meter = meter
+    _begun: BegunRequest[Taken]
+    _call: MeteredCall
+    _meter: CallMeter
 
     def take(self) -> FastAnswer | None:
         """Return the answer once it has arrived; None for one that the general way has to read.
@@ -242,27 +244,17 @@ class BegunWhole(Generic[Taken]):
         end_call(self._meter, call, response)
 
 
+@dataclass(slots=True, eq=False)
 class BegunChat(BegunWhole[Completion]):
     """A chat request that was sent."""
 
-    __slots__ = ("_asked", "_conversion", "_reasoning")
-
-    def __init__(
-        self,
-        begun: BegunCompletion,
-        meter: CallMeter,
-        asked: Asked,
-        reasoning: ReasoningKeeper,
-        conversion: ChatConversion | None,
-    ) -> None:
-        super().__init__(begun, asked[2], meter)
-        self._asked = asked
-        self._reasoning = reasoning
-        self._conversion = conversion
+    _asked: Asked
+    _reasoning: ReasoningKeeper
+    _conversion: ChatConversion | None
 
     def take(self) -> FastAnswer | None:
         """Return the answer once it has arrived; None for one that the pipeline has to read."""
-        request, context, call, origin, is_native = self._asked
+        request, context, origin, is_native = self._asked
         try:
             completion = self._begun.take()
             if completion is None:
@@ -279,5 +271,5 @@ class BegunChat(BegunWhole[Completion]):
         except GatewayError:
             return None
         self._begun.response.close()
-        finish_whole(self._meter, call, completion.decoded)
+        finish_whole(self._meter, self._call, completion.decoded)
         return content, told_warnings(request, context), context.reply_headers

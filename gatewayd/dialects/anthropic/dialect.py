@@ -30,6 +30,9 @@ NO_CREDIT: Final = "credit balance is too low"
 
 _WORDS: Final = {RefusalReason.TOO_LONG: TOO_LONG, RefusalReason.NO_CREDIT: NO_CREDIT}
 
+OPTIONS: Final = OWN_FIELDS - CHAT_FIELDS
+"""Fields of the gateway that count in a request."""
+
 FOREIGN_FIELDS: Final = ("thinking", "top_k", "metadata", "service_tier", "output_config")
 """Fields of a converted body that OpenAI lacks, or defines differently."""
 
@@ -60,7 +63,7 @@ def parse_unconverted(value: Mapping[str, Any]) -> ChatRequest:
     check_names(value)
     native = {name: field for name, field in value.items() if name not in OWN_FIELDS}
     # These requests are not stored: a named chat is neither looked up nor passed to plugins.
-    options = {name: value[name] for name in OWN_FIELDS - CHAT_FIELDS if name in value}
+    options = {name: value[name] for name in OPTIONS.intersection(value)}
     model = model_of(value)
     stream = value.get("stream", False)
     if not isinstance(stream, bool | None):

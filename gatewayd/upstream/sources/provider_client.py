@@ -1,6 +1,7 @@
 """Client of one provider: sends JSON, returns checked JSON or chunks, raises failures as `GatewayError`."""
 
 from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic
 
@@ -469,22 +470,14 @@ class ProviderClient:
         return raw, answer
 
 
+@dataclass(slots=True, eq=False)
 class BegunPost(Generic[Taken]):
-    """The `catalog.interfaces.BegunRequest` of a provider; `convert` checks its answer."""
+    """The `catalog.interfaces.BegunRequest` of a provider; a function checks its answer."""
 
-    __slots__ = ("_context", "_convert", "response", "sent")
-
-    def __init__(
-        self,
-        sent: SentRequest,
-        response: UpstreamResponse,
-        context: CallContext,
-        convert: Callable[[bytes, Body], Taken],
-    ) -> None:
-        self.sent = sent
-        self.response = response
-        self._context = context
-        self._convert = convert
+    sent: SentRequest
+    response: UpstreamResponse
+    _context: CallContext
+    _convert: Callable[[bytes, Body], Taken]
 
     def take(self) -> Taken | None:
         """Return the answer; None for one that `post` has to read: a failure, or a long or odd answer."""

@@ -1,7 +1,8 @@
 """Replies to requests on the fast path, whose answer is on its way."""
 
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from aiohttp import web
 
@@ -16,16 +17,14 @@ from gatewayd.pipeline.fast_path import BegunWhole
 from gatewayd.pipeline.records import ChatRequest
 
 
+@dataclass(slots=True, eq=False)
 class BegunReply:
     """The `routes.BegunAnswer` of a request for a whole answer."""
 
-    is_stream = False
+    is_stream: ClassVar = False
 
-    __slots__ = ("_begun", "_dialect")
-
-    def __init__(self, begun: BegunWhole[Any], dialect: RouteDialect) -> None:
-        self._begun = begun
-        self._dialect = dialect
+    _begun: BegunWhole[Any]
+    _dialect: RouteDialect
 
     def take(self) -> FastReply | None:
         """Return the reply once the answer has arrived; None if the handler of the row has to give it."""

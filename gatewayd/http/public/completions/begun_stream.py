@@ -1,6 +1,8 @@
 """Replies to streamed requests on the fast path."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from aiohttp import web
 
@@ -8,41 +10,31 @@ from gatewayd.http.responses.fast_response import supports_direct_reply
 from gatewayd.http.responses.forwarder import StreamForwarder
 from gatewayd.http.responses.frames import FrameRenderer
 from gatewayd.http.responses.provider_headers import reply_headers
-from gatewayd.http.responses.streams import AnswerStreams
+from gatewayd.http.responses.streams import AnswerStreams, BegunWait
 from gatewayd.http.routes import RouteDialect
 from gatewayd.metering.begun_call import BegunCall
 from gatewayd.pipeline.begun_stream import BegunChatStream, Pending
 from gatewayd.pipeline.records import ChatAnswer
 
 
+@dataclass(slots=True, eq=False)
 class BegunStreamReply:
     """The `routes.BegunAnswer` of a streamed chat request."""
 
-    is_stream = True
+    is_stream: ClassVar = True
 
-    __slots__ = (
-        *("_arrived", "_begun", "_dialect", "_forwarder", "_frames", "_is_late", "_request", "_streams"),
-        "_wait",
-    )
+    _request: web.Request
+    _begun: BegunChatStream
+    _streams: AnswerStreams
+    _frames: Callable[[ChatAnswer], FrameRenderer]
+    _dialect: RouteDialect
+    _arrived: Callable[[], None]
+    _is_late: bool = False
+    _forwarder: StreamForwarder | None = None
+    _wait: BegunWait = field(init=False)
 
-    def __init__(
-        self,
-        request: web.Request,
-        begun: BegunChatStream,
-        streams: AnswerStreams,
-        frames: Callable[[ChatAnswer], FrameRenderer],
-        dialect: RouteDialect,
-        arrived: Callable[[], None],
-    ) -> None:
-        self._request = request
-        self._begun = begun
-        self._streams = streams
-        self._frames = frames
-        self._dialect = dialect
-        self._arrived = arrived
-        self._is_late = False
-        self._forwarder: StreamForwarder | None = None
-        self._wait = streams.await_begun(self._late)
+    def __post_init__(self) -> None:
+        self._wait = self._streams.await_begun(self._late)
 
     def take(self) -> StreamForwarder | Pending | None:
         """Return the stream once its first chunk has come; None if the handler of the row has to answer."""

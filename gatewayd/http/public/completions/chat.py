@@ -57,7 +57,7 @@ class ChatRoutes:
         self._repeatable = repeatable
         self._begin: FastHandler | None = None
         if fast is not None:
-            dialect = RouteDialect.OPENAI, _begun, _frames
+            dialect = RouteDialect.OPENAI, _begun, lambda *_: OpenAiFrames()
             self._begin = ChatBeginning(fast, self._streams, repeatable, body_limit, *dialect).begin
 
     def routes(self) -> Sequence[Route]:
@@ -166,10 +166,6 @@ def _parsed(request: web.Request, value: dict[str, Any]) -> ChatRequest:
 def _begun(request: web.Request, value: dict[str, Any]) -> ChatRequest:
     # No path of the fast path has a deployment.
     return with_request(openai.parse_request(value), request)
-
-
-def _frames(_chat: ChatRequest, _answer: ChatAnswer) -> OpenAiFrames:
-    return OpenAiFrames()
 
 
 def _show_started(started: StartedRun) -> dict[str, Any]:
