@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 PATH: Final = "/v1/chat/completions"
 FAST_METRIC: Final = re.compile(r"^gatewayd_http_fast_requests_total (\d+)", re.MULTILINE)
+MADE_ID: Final = re.compile("[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
 CHANGING: Final = {"x-request-id", "request-id", "x-process-time", "date"}
 """Headers that differ between two replies to the same request."""
 
@@ -40,7 +41,15 @@ prefix = "o."
 key = "sk-upstream"
 first_byte_timeout = 1
 stream_idle_timeout = 1
+[[providers]]
+name = "a"
+kind = "anthropic"
+base_url = "{url}"
+prefix = "a."
+key = "sk-upstream"
 """
+MODELS: Final = ["a.m", "o.m"]
+"""The models of the providers of the messages dialect and of the OpenAI dialect."""
 
 
 @dataclass
@@ -65,17 +74,17 @@ class Site:
         rows: list[dict[str, Any]] = json.loads(done.stdout)
         return [{name: value for name, value in row.items() if "seconds" not in name} for row in rows]
 
-    def ask(self, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
+    def ask(self, body: bytes, headers: Mapping[str, str] | None = None, path: str = PATH) -> Reply:
         """Send a chat request on a connection of its own, and return the reply."""
         given = {name: value.replace("KEY", self.key) for name, value in (headers or {}).items()}
         with connected(self.daemon.base_url) as channel:
             # Only a connection whose task waits is on the fast path.
             time.sleep(0.02)
-            channel.sendall(chat(self.key, body, given))
+            channel.sendall(chat(self.key, body, given, path))
             return read_reply(channel)
 
 
-def chat(key: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
+def chat(key: str, body: bytes, headers: Mapping[str, str] | None = None, path: str = PATH) -> bytes:
     """Return the bytes of a chat request; a header with the value "" is left out."""
     fields = {
         "Host": "gateway.example.org",
@@ -85,7 +94,7 @@ def chat(key: str, body: bytes, headers: Mapping[str, str] | None = None) -> byt
         **(headers or {}),
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value)
-    return f"POST {PATH} HTTP/1.1\r\n{lines}\r\n".encode() + body
+    return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
 def read_reply(channel: socket.socket) -> Reply:
@@ -108,7 +117,7 @@ def read_reply(channel: socket.socket) -> Reply:
 def embedding(key: str, **fields: Any) -> bytes:
     """Return the bytes of a request for embeddings."""
     body = json.dumps({"model": "o.m", "input": "hi", **fields}).encode()
-    return chat(key, body).replace(PATH.encode(), b"/v1/embeddings", 1)
+    return chat(key, body, path="/v1/embeddings")
 
 
 def message(text: object = "hi", **fields: Any) -> bytes:
@@ -367,6 +376,46 @@ def test_both_count_the_same_calls_and_tokens(fast: Site, general: Site) -> None
     assert general.fast_count() == 0
 
 
+MESSAGES: Final[dict[str, tuple[dict[str, Any], dict[str, str], str, bool]]] = {
+    "plain": ({}, {}, "/v1/messages", True),
+    "blocks": ({"messages": [{"role": "user", "content": [{"type": "text", "text": "ü🎉"}]}]}, {}, "", True),
+    "key header": (
+        {},
+        {"Authorization": "", "x-api-key": "KEY", "anthropic-version": "2023-06-01"},
+        "",
+        True,
+    ),
+    "betas": ({"unknown": 1}, {"anthropic-beta": "effort-2025-11-24"}, "/v1/messages?beta=true", True),
+    "other path": ({"system": "be kind"}, {}, "/api/message", True),
+    "no messages": ({"messages": []}, {}, "", False),
+    "unknown model": ({"model": "nobody"}, {}, "", False),
+    "unknown key": ({}, {"x-api-key": "sk-unknown", "Authorization": ""}, "", False),
+    "repeatable": ({}, {"Idempotency-Key": "NAME"}, "", False),
+    "repeated": ({}, {"Idempotency-Key": "NAME"}, "", False),
+    "resumable": ({}, {"X-Gateway-Stream": "resumable"}, "", False),
+}
+"""Requests for messages: further fields, headers, the path, and whether the way is fast."""
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("model", MODELS)
+def test_messages_are_the_same(model: str, is_stream: bool, fast: Site, general: Site) -> None:
+    """More of them are compared in `tests.gatewayd.http.public.completions.test_begun_chat`."""
+    for site in (fast, general):
+        # An idle connection to the provider.
+        assert site.ask(message(model=model, max_tokens=9), path="/v1/messages").status == 200
+    before = fast.fast_count()
+    for name, (fields, headers, path, _) in MESSAGES.items():
+        named = {key: value.replace("NAME", f"{model} {is_stream}") for key, value in headers.items()}
+        body = message(**{"model": model, "max_tokens": 9, "stream": is_stream, **fields})
+        replies = [site.ask(body, named, path or "/v1/messages") for site in (fast, general)]
+        # Each gateway makes ids of its own.
+        found = [MADE_ID.sub("ID", repr(shown(reply))) for reply in replies]
+        assert found[0] == found[1], name
+        assert len({reply.headers["request-id"] for reply in replies}) == 2, name
+    assert fast.fast_count() - before == sum(is_fast for *_, is_fast in MESSAGES.values())
+
+
 @pytest.mark.parametrize(
     ("fields", "is_fast"),
     [
@@ -521,16 +570,16 @@ def test_a_list_of_models_follows_every_change(fast: Site) -> None:
         assert first == second
         return first
 
-    assert (seen(fast.key), seen(user), seen(other)) == (["o.m"], [], [])
+    assert (seen(fast.key), seen(user), seen(other)) == (MODELS, [], [])
     assert ctl("model", "grant", "o.m", "--user", "reader@example.org").returncode == 0
     before = fast.fast_count()
-    assert (seen(user), seen(other), seen(fast.key)) == (["o.m"], [], ["o.m"])
+    assert (seen(user), seen(other), seen(fast.key)) == (["o.m"], [], MODELS)
     assert fast.fast_count() > before
     for expected in ([], ["o.m"]):
         toggle = "POST /api/v1/models/model/toggle?id=o.m HTTP/1.1\r\nHost: a\r\n"
         head = f"{toggle}Authorization: Bearer {fast.key}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         assert exchange(fast.daemon.base_url, head.encode())[0].status == 200
-        assert (seen(user), seen(fast.key)) == (expected, ["o.m"])
+        assert (seen(user), seen(fast.key)) == (expected, MODELS)
     assert ctl("model", "revoke-access", "o.m", "--user", "reader@example.org").returncode == 0
     assert seen(user) == []
     assert ctl("user", "change", "reader@example.org", "--role", "admin").returncode == 0
