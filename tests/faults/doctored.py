@@ -71,6 +71,7 @@ SLOW_CLOCK: Final = "\n".join(
     (
         f"{INSTALL} systemd-timesyncd libfaketime >/dev/null 2>&1",
         "timedatectl set-ntp false",
+        "gatewayctl user create --email ada@example.org --generate",
         f"echo -2h > {CLOCK}",
         f"chmod 644 {CLOCK}",
         written(

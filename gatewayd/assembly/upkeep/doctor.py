@@ -24,6 +24,7 @@ from gatewayd.http.control.doctor import ControlDoctorRoutes
 from gatewayd.http.routes import Route
 from gatewayd.ingest.interfaces import BlobStore
 from gatewayd.ingest.records import file_id_of
+from gatewayd.pipeline.functions.pipe_source import FUNCTION_SOURCE
 from gatewayd.settings import OriginKind, SettingOrigin, Settings, definitions
 from gatewayd.storage.engine.checks import DatabaseCheck
 from gatewayd.storage.engine.damage import DamageError
@@ -225,7 +226,13 @@ async def _index(services: GatewayServices) -> Findings:
 
 async def _sources(services: GatewayServices) -> Findings:
     await services.catalog.list_all()
-    return list(contents.check_sources(services.catalog.source_states(), _fetch_command(services.settings)))
+    # Without a function that gives models its source is none.
+    states = [
+        each
+        for each in services.catalog.source_states()
+        if each["name"] != FUNCTION_SOURCE or each["models"] or each["problem"]
+    ]
+    return list(contents.check_sources(states, _fetch_command(services.settings)))
 
 
 async def _awaited(checks: Iterable[Callable[[], Awaitable[Findings]]]) -> Findings:

@@ -41,6 +41,9 @@ from gatewayd.tasks import TaskRegistry
 
 log = logging.getLogger(__name__)
 
+FUNCTION_SOURCE: Final = "functions"
+"""Name of the source of function models, which every gateway has."""
+
 LISTING_SECONDS: Final = 1.0
 """Maximum time that a pipe may take to list its models before the list omits it. It is shorter than the time
 that clients wait for a first list."""
@@ -77,7 +80,7 @@ class FunctionSource:
     @property
     def name(self) -> str:
         """Name in messages and logs."""
-        return "functions"
+        return FUNCTION_SOURCE
 
     async def list_models(self) -> Sequence[Model]:
         """Return the models of all active pipes; a failing pipe is omitted."""
@@ -303,7 +306,7 @@ def _model(loaded: PluginHandle, model_id: str, name: str) -> Model:
         id=model_id,
         name=name,
         owned_by="openai",
-        source="functions",
+        source=FUNCTION_SOURCE,
         upstream_id=model_id,
         created=loaded.plugin.created_at,
         connection_type="local",

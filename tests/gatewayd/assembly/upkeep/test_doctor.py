@@ -4,11 +4,15 @@ import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gatewayd.assembly.upkeep import doctor as module
 from gatewayd.assembly.upkeep.doctor import examine_stopped
 from gatewayd.doctor import service_commands
+from gatewayd.doctor.findings import DoctorFinding
 from gatewayd.settings import load
 from tests.fakes.storage.migrated import migrated_copy
 
@@ -92,3 +96,36 @@ async def test_a_small_limit_of_a_configuration_file_is_raised_in_its_line(
     assert await commands() == []
     settings = load(file, {"DATA_DIR": str(state)})
     assert (settings.port, int(settings.rag_file_max_size)) == (1234, 10 << 20)
+
+
+class OnlyFunctions:
+    """The catalogue of a gateway without a provider."""
+
+    def __init__(self, models: int) -> None:
+        self.models = models
+
+    async def list_all(self) -> None:
+        """Ask nobody."""
+
+    def source_states(self) -> list[dict[str, object]]:
+        return [{"name": "functions", "models": self.models, "problem": None}]
+
+
+@pytest.mark.parametrize(("switch", "models", "found"), [("auto", 0, 1), ("false", 0, 1), ("auto", 1, 0)])
+async def test_functions_without_models_are_no_provider(switch: str, models: int, found: int) -> None:
+    settings = load(None, {"ENABLE_BUILTIN_MODEL": switch})
+    services: Any = SimpleNamespace(catalog=OnlyFunctions(models), settings=settings)
+    findings = await module._sources(services)
+    assert [each.code for each in findings] == ["provider-none"] * found
+    is_switched = [each.command.count("ENABLE_BUILTIN_MODEL=auto") for each in findings]
+    assert is_switched == [2 * (switch == "false")] * found
+
+
+def test_a_running_daemon_is_restarted_for_a_value_that_it_reads_at_its_start() -> None:
+    command = f"x && {service_commands.RESTART}"
+    for code, given, expected in (
+        ("secret-short", "x", command),
+        ("limit-small", command, command),
+        ("state-open", "x", "x"),
+    ):
+        assert module._restarted(DoctorFinding(code, "s", given)).command == expected
