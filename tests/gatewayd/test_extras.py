@@ -1,5 +1,6 @@
 """Which extras are installed, and how an absence is told."""
 
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -61,3 +62,11 @@ def test_a_package_of_another_version_is_not_used_and_told(monkeypatch: pytest.M
     assert install_hint(PackageExtra.GRAPH) == (
         "hnswlib 0.9.1 is not supported, pip install 'gatewayd[graph]' installs 0.8.0"
     )
+
+
+@pytest.mark.process
+def test_the_daemon_is_imported_without_any_extra() -> None:
+    modules = [module for names in MODULES.values() for module in names]
+    code = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1:])); import gatewayd.command"
+    done = subprocess.run([sys.executable, "-c", code, *modules], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,7 +1,6 @@
 """PostgreSQL engine on asyncpg: a pool of connections, one of which holds the claim on the database."""
 
 import asyncio
-import hashlib
 import io
 import logging
 import os
@@ -26,7 +25,7 @@ from gatewayd.storage.engine.failures import translate_errors
 from gatewayd.storage.engine.postgres_editor import TriggerKeepingEditor
 from gatewayd.storage.engine.postgres_errors import FOREIGN_ERRORS, is_lost, wrap_errors
 from gatewayd.storage.engine.postgres_listener import PostgresListener
-from gatewayd.storage.engine.transactions import run_savepoint, run_transaction
+from gatewayd.storage.engine.transactions import lock_key, run_savepoint, run_transaction
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +55,6 @@ WHERE locktype = 'advisory' AND granted AND objsubid = 1
   AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND classid::bigint = $1 AND objid::bigint = $2 LIMIT 1
 """
-
-
-def lock_key(name: str) -> int:
-    """Return the key of PostgreSQL's advisory lock for a name, a signed 64-bit number."""
-    return int.from_bytes(hashlib.sha256(f"gatewayd:{name}".encode()).digest()[:8], "big", signed=True)
 
 
 class _PooledConnection:

@@ -4,6 +4,7 @@ The ORM's own context managers leak a lock or a pooled connection when BEGIN fai
 release both in every case.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
@@ -18,6 +19,11 @@ from gatewayd.storage.engine.failures import translate_errors
 
 _names = count(1)
 T = TypeVar("T", bound="Transaction")
+
+
+def lock_key(name: str) -> int:
+    """Return the key of PostgreSQL's advisory lock for a name, a signed 64-bit number."""
+    return int.from_bytes(hashlib.sha256(f"gatewayd:{name}".encode()).digest()[:8], "big", signed=True)
 
 
 def placeholder(client: Any, position: int) -> str:

@@ -21,8 +21,7 @@ from typing import Any, Final
 
 from gatewayd.errors import GatewayError
 from gatewayd.storage.engine.failures import translate_errors
-from gatewayd.storage.engine.postgres import lock_key
-from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.transactions import lock_key, write_transaction
 from gatewayd.storage.tables.documents import SpaceRow
 
 log = logging.getLogger(__name__)

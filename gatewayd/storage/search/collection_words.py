@@ -18,9 +18,8 @@ from typing import Any, Final
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.ingest.records import SearchHit
 from gatewayd.storage.engine.failures import translate_errors
-from gatewayd.storage.engine.postgres import lock_key
 from gatewayd.storage.engine.readers import PoolReader
-from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.transactions import lock_key, write_transaction
 from gatewayd.storage.search.collection_graphs import (
     BEGIN_BUILD,
     COLLECTION_LOCK,

@@ -20,8 +20,7 @@ from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine import postgres as engine_module
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
-from gatewayd.storage.engine.postgres import lock_key
-from gatewayd.storage.engine.transactions import write_transaction
+from gatewayd.storage.engine.transactions import lock_key, write_transaction
 from gatewayd.storage.stored_settings import TortoiseValues
 from gatewayd.storage.users import TortoiseUsers
 from tests.fakes.accounts.records import user

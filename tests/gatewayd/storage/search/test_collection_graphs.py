@@ -14,7 +14,7 @@ from gatewayd.errors import GatewayError
 from gatewayd.ingest.records import EmbeddingSpace, FileStatus, ScopeKind, SearchScope
 from gatewayd.knowledge.records import CollectionLink
 from gatewayd.storage.engine.database import Database
-from gatewayd.storage.engine.postgres import lock_key
+from gatewayd.storage.engine.transactions import lock_key
 from gatewayd.storage.search import collection_graphs, pgvector
 from gatewayd.storage.search.collection_graphs import CollectionGraph
 from gatewayd.storage.search.pgvector import PgVectorIndex, open_pgvector
