@@ -2,12 +2,13 @@
 
 import os
 import signal
+import sqlite3
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def read(state: Path) -> State:
     return read_sqlite(state / "gatewayd.db")
 
 
+def has(state: Path, rows: str) -> bool:
+    """Tell whether the database of a state directory has rows: `FROM table WHERE ...`."""
+    with closing(sqlite3.connect(state / "gatewayd.db")) as database:
+        return bool(database.execute(f"SELECT EXISTS (SELECT 1 {rows})").fetchone()[0])
+
+
 def check(state: Path, found: State, wanted: Mapping[str, str]) -> None:
     """See that files ended as they should, that there are no others, and nothing of them anywhere."""
     assert {file.id: file.status for file in found.files.values()} == wanted, found.errors
@@ -81,7 +88,7 @@ def test_stop_gives_back_what_it_took(state: Path) -> None:
     with adopting() as orphans:
         with serving(state, caller) as daemon:
             told = upload(caller, tree)
-            wait_until(lambda: "completed" in [file.status for file in read(state).files.values()])
+            wait_until(lambda: has(state, "FROM files WHERE status = 'completed'"))
             assert daemon.stop(signal.SIGTERM) == 0
         orphans.wait()
     left = read(state)
@@ -101,7 +108,7 @@ def test_file_deleted_while_it_is_processed(state: Path) -> None:
         for number, document in enumerate(tree.files.values()):
             metadata = {"knowledge_id": collection}
             file_id = caller.upload("a.txt", document.content, metadata).json["id"]
-            wait_until(lambda: any(owner for _, owner, _ in read(state).jobs.values()))
+            wait_until(lambda: has(state, "FROM ingest_jobs WHERE lease_owner != ''"))
             time.sleep(number % 8 * 0.05)
             if number % 4 == 3:
                 kept.append(file_id)
@@ -109,7 +116,7 @@ def test_file_deleted_while_it_is_processed(state: Path) -> None:
             assert caller.ask("DELETE", f"{FILES}/{file_id}").status == 200
             assert caller.status(file_id) == ""
         assert caller.wait(kept) == completed(kept)
-        wait_until(lambda: not read(state).jobs)
+        wait_until(lambda: not has(state, "FROM ingest_jobs"))
         found = caller.search(collection, "heron", k=ALL, hybrid=False)
         assert {each["file_id"] for each in found["metadatas"]} == set(kept)
         check(state, read(state), completed(kept))

@@ -52,12 +52,13 @@ class Caller(killing.Caller):
     def wait(self, file_ids: Sequence[str], seconds: float = 90.0) -> Mapping[str, str]:
         """Return how each file ended."""
         deadline = time.monotonic() + seconds
-        while True:
-            found = self.look(file_ids)
-            if "pending" not in found.values():
-                return found
+        pending = file_ids
+        while pending:
+            found = self.look(pending)
+            pending = [file_id for file_id, status in found.items() if status == "pending"]
             assert time.monotonic() < deadline, found
-            time.sleep(POLL_SECONDS)
+            time.sleep(POLL_SECONDS if pending else 0)
+        return self.look(file_ids)
 
     def look(self, file_ids: Sequence[str]) -> Mapping[str, str]:
         """Return how each file is now."""
