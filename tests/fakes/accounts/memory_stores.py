@@ -208,6 +208,8 @@ class MemoryUsers:
         return [user for user in self._rows.values() if wanted in user.name.lower() or wanted in user.email]
 
     def _check(self, user: User) -> None:
+        user_name = self._user_name(user)
+        external_ids, subjects = names(user.scim, "external_id"), names(user.oauth, "sub")
         for other in self._rows.values():
             if other.id == user.id:
                 continue
@@ -215,11 +217,11 @@ class MemoryUsers:
                 raise taken("email")
             if user.username is not None and other.username == user.username:
                 raise taken("username")
-            if self._user_name(other) == self._user_name(user):
+            if self._user_name(other) == user_name:
                 raise taken("email" if user.identity.user_name is None else "user_name")
-            if names(other.scim, "external_id") & names(user.scim, "external_id"):
+            if external_ids and names(other.scim, "external_id") & external_ids:
                 raise taken("external_id")
-            if names(other.oauth, "sub") & names(user.oauth, "sub"):
+            if subjects and names(other.oauth, "sub") & subjects:
                 raise taken("subject")
 
     @staticmethod
