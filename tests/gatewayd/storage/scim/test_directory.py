@@ -123,37 +123,34 @@ async def test_records_come_back_as_they_were(database: Database) -> None:
     assert (found.items, found.total) == ([made], 1)
 
 
-@pytest.mark.parametrize(
-    ("offset", "limit", "expected", "statement_count"),
-    [
-        (0, 4, ["u000", "u001", "u002", "u003"], 2),
-        (4, 4, ["u004", "u005", "u006", "u007"], 2),
-        (8, 4, ["u008", "u009"], 1),
-        (6, 4, ["u006", "u007", "u008", "u009"], 1),
-        (0, 10, [f"u00{number}" for number in range(10)], 1),
-        (10, 4, [], 2),
-        (2**63 - 1, 4, [], 2),
-        (2**80, 2**80, [], 2),
-        (0, 2**80, [f"u00{number}" for number in range(10)], 1),
-        (0, 0, [], 1),
-        (5, 0, [], 1),
-        (-1, 1, ["u000"], 2),
-        (0, -1, [], 1),
-    ],
-)
+PAGES = [
+    # Offset, limit, whose users are on the page, and in how many statements.
+    (0, 4, range(4), 2),
+    (4, 4, range(4, 8), 2),
+    (8, 4, range(8, 10), 1),
+    (6, 4, range(6, 10), 1),
+    (0, 10, range(10), 1),
+    (10, 4, range(0), 2),
+    (2**63 - 1, 4, range(0), 2),
+    (2**80, 2**80, range(0), 2),
+    (0, 2**80, range(10), 1),
+    (0, 0, range(0), 1),
+    (5, 0, range(0), 1),
+    (-1, 1, range(1), 2),
+    (0, -1, range(0), 1),
+]
+
+
 async def test_a_page_knows_the_total_in_at_most_two_statements(
-    database: Database,
-    statements: Statements,
-    offset: int,
-    limit: int,
-    expected: list[str],
-    statement_count: int,
+    database: Database, statements: Statements
 ) -> None:
     await add_many(10)
-    statements.take()
-    page = await DIRECTORY.list_users(ResourceQuery(offset=offset, limit=limit))
-    assert statements.take() == statement_count
-    assert ([each.id for each in page.items], page.total) == (expected, 10)
+    for offset, limit, numbers, statement_count in PAGES:
+        statements.take()
+        page = await DIRECTORY.list_users(ResourceQuery(offset=offset, limit=limit))
+        assert statements.take() == statement_count, (offset, limit)
+        expected = [f"u00{number}" for number in numbers]
+        assert ([each.id for each in page.items], page.total) == (expected, 10), (offset, limit)
 
 
 async def test_an_empty_directory_is_an_empty_page(database: Database, statements: Statements) -> None:
@@ -163,20 +160,18 @@ async def test_an_empty_directory_is_an_empty_page(database: Database, statement
     assert (groups.items, groups.total) == ([], 0)
 
 
+LOOK_UPS = [
+    # What is asked, and whether external ids are subjects.
+    (named("ada@EXAMPLE.org"), False),
+    (CompareCondition("externalId", Operator.EQ, "0"), False),
+    (CompareCondition("id", Operator.EQ, "u1"), False),
+    (CompareCondition("externalId", Operator.EQ, "s"), True),
+    (named("nobody@example.org"), False),
+]
+
+
 @pytest.mark.parametrize("limit", [1, 100])
-@pytest.mark.parametrize(
-    ("condition", "by_subject"),
-    [
-        (named("ada@EXAMPLE.org"), False),
-        (CompareCondition("externalId", Operator.EQ, "0"), False),
-        (CompareCondition("id", Operator.EQ, "u1"), False),
-        (CompareCondition("externalId", Operator.EQ, "s"), True),
-        (named("nobody@example.org"), False),
-    ],
-)
-async def test_a_look_up_is_one_statement(
-    database: Database, statements: Statements, condition: CompareCondition, by_subject: bool, limit: int
-) -> None:
+async def test_a_look_up_is_one_statement(database: Database, statements: Statements, limit: int) -> None:
     await add_users(
         user("u0"),
         user(
@@ -187,12 +182,13 @@ async def test_a_look_up_is_one_statement(
         ),
         user("u2", oauth={"google": {"sub": "s"}}),
     )
-    statements.take()
-    query = ResourceQuery(condition, "okta", by_subject=by_subject, limit=limit)
-    page = await DIRECTORY.list_users(query)
-    assert statements.take() == 1
-    expected = [] if condition.value == "nobody@example.org" else ["u1"]
-    assert ([each.id for each in page.items], page.total) == (expected, len(expected))
+    for condition, by_subject in LOOK_UPS:
+        statements.take()
+        query = ResourceQuery(condition, "okta", by_subject=by_subject, limit=limit)
+        page = await DIRECTORY.list_users(query)
+        assert statements.take() == 1, condition
+        expected = [] if condition.value == "nobody@example.org" else ["u1"]
+        assert ([each.id for each in page.items], page.total) == (expected, len(expected)), condition
 
 
 async def test_a_filtered_page_counts_what_the_filter_finds(database: Database) -> None:
@@ -390,32 +386,31 @@ SORTED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("sort", "ascending", "descending"),
-    [
-        (None, "1234", "1234"),
-        ("id", "1234", "4321"),
-        ("userName", "3214", "4123"),
-        ("USERNAME", "3214", "4123"),
-        ("displayName", "3421", "1234"),
-        ("name.formatted", "1432", "2341"),
-        ("name.givenName", "1234", "2341"),
-        ("name.familyName", "1234", "2341"),
-        ("active", "1234", "2341"),
-        ("emails.value", "1234", "3421"),
-        ("externalId", "3214", "1423"),
-        ("meta.created", "2341", "1342"),
-        ("meta.lastModified", "3412", "2134"),
-    ],
-)
-async def test_users_are_sorted_with_absent_ones_last_or_first(
-    database: Database, sort: str | None, ascending: str, descending: str
-) -> None:
+ORDERS = [
+    # The attribute, and the users in ascending and in descending order.
+    (None, "1234", "1234"),
+    ("id", "1234", "4321"),
+    ("userName", "3214", "4123"),
+    ("USERNAME", "3214", "4123"),
+    ("displayName", "3421", "1234"),
+    ("name.formatted", "1432", "2341"),
+    ("name.givenName", "1234", "2341"),
+    ("name.familyName", "1234", "2341"),
+    ("active", "1234", "2341"),
+    ("emails.value", "1234", "3421"),
+    ("externalId", "3214", "1423"),
+    ("meta.created", "2341", "1342"),
+    ("meta.lastModified", "3412", "2134"),
+]
+
+
+async def test_users_are_sorted_with_absent_ones_last_or_first(database: Database) -> None:
     await add_users(*SORTED)
-    for backwards, expected in ((False, ascending), (True, descending)):
-        query = {"sort": sort, "descending": backwards, "provider": "okta"}
-        assert await ids(**query) == [f"u{number}" for number in expected]
-        assert await ids(**query, offset=1, limit=2) == [f"u{number}" for number in expected[1:3]]
+    for sort, ascending, descending in ORDERS:
+        for backwards, expected in ((False, ascending), (True, descending)):
+            query: dict[str, Any] = {"sort": sort, "descending": backwards, "provider": "okta"}
+            assert await ids(**query) == [f"u{number}" for number in expected], query
+            assert await ids(**query, offset=1, limit=2) == [f"u{number}" for number in expected[1:3]], query
 
 
 async def test_groups_are_sorted_and_filtered(database: Database) -> None:
