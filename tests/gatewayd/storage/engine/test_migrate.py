@@ -350,7 +350,10 @@ async def upgraded(empty: DatabaseLocation, later: Path) -> AsyncIterator[Databa
         yield database
 
 
-async def test_what_was_there_is_found_and_goes_on(upgraded: Database) -> None:
+async def test_what_was_there_is_found_and_goes_on(
+    upgraded: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    await check_what_two_had(upgraded, caplog)
     await check_memberships()
     await check_users(upgraded)
     await check_what_an_older_one_keeps()
@@ -374,9 +377,8 @@ async def check_users(upgraded: Database) -> None:
         await users.add(user("u5", email="ADA@example.org"), None)
 
 
-async def test_what_two_had_is_kept_by_the_older_and_told(
-    upgraded: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+async def check_what_two_had(upgraded: Database, caplog: pytest.LogCaptureFixture) -> None:
+    """What two had is kept by the older, and told."""
     query = upgraded.engine.execute_query_dict
     keys = await query("SELECT id, user_name_key FROM users WHERE id IN ('u2', 'u4') ORDER BY id")
     assert [tuple(row.values()) for row in keys] == [("u2", "bob@example.org"), ("u4", "u4")]

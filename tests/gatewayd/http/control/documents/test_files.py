@@ -30,8 +30,13 @@ def stored(control: Control) -> list[str]:
     return sorted(path.name for path in control.documents.folder.rglob("*") if path.is_file())
 
 
-async def post(control: Control, query: str, content: bytes, **headers: str) -> bytes:
-    """Send an upload by hand and return the reply, its head included."""
+async def post(
+    control: Control, query: str, content: bytes, until: bytes | None = None, /, **headers: str
+) -> bytes:
+    """Send an upload by hand and return the reply, its head included, to its end or to some words.
+
+    The server waits a while for the rest of a body before it closes.
+    """
     reader, writer = await asyncio.open_unix_connection(control.socket)
     given = {
         "Host": "x",
@@ -43,7 +48,7 @@ async def post(control: Control, query: str, content: bytes, **headers: str) -> 
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
     writer.write(f"POST /v1/files{query} HTTP/1.1\r\n{lines}\r\n".encode() + content)
     try:
-        return await reader.read()
+        return await (reader.read() if until is None else reader.readuntil(until))
     finally:
         writer.close()
         with contextlib.suppress(ConnectionError):
@@ -120,7 +125,7 @@ async def test_too_large_a_file_is_refused_before_it_is_read(control: Control) -
     content = bytes(LIMIT + 1)
     failure = await refused(control, control.client.upload, NewFile(name="a"), BytesIO(content), len(content))
     assert failure.kind == "too_large"
-    reply = await post(control, "?name=a", b"", Content_Length=str(LIMIT + 1))
+    reply = await post(control, "?name=a", b"", b"too_large", Content_Length=str(LIMIT + 1))
     assert b"too_large" in reply
     assert stored(control) == []
 
