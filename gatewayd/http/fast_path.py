@@ -187,7 +187,7 @@ class FastRows:
         self._observation.withdraw()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Exchange:
     """A request on the fast path, from its beginning to its answer."""
 

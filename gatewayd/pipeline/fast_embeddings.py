@@ -48,7 +48,7 @@ class FastEmbeddings(FastCalls):
         return begun
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BegunEmbeddings(BegunWhole[Body]):
     """A request for embeddings that was sent."""
 

@@ -217,7 +217,7 @@ class CancellableRequest(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BegunWhole(Generic[Taken]):
     """A request for a whole answer that was sent."""
 
@@ -244,7 +244,7 @@ class BegunWhole(Generic[Taken]):
         end_call(self._meter, call, response)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BegunChat(BegunWhole[Completion]):
     """A chat request that was sent."""
 

@@ -470,7 +470,7 @@ class ProviderClient:
         return raw, answer
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BegunPost(Generic[Taken]):
     """The `catalog.interfaces.BegunRequest` of a provider; a function checks its answer."""
 

@@ -17,7 +17,7 @@ from gatewayd.pipeline.fast_path import BegunWhole
 from gatewayd.pipeline.records import ChatRequest
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BegunReply:
     """The `routes.BegunAnswer` of a request for a whole answer."""
 

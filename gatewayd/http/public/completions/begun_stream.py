@@ -17,7 +17,7 @@ from gatewayd.pipeline.begun_stream import BegunChatStream, Pending
 from gatewayd.pipeline.records import ChatAnswer
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BegunStreamReply:
     """The `routes.BegunAnswer` of a streamed chat request."""
 
