@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from gatewayd import json_encoder
 from gatewayd.completions.reasoning_memory import signature_key
 from gatewayd.http.responses.streams import AnswerStreams
 from gatewayd.metering.records import CallOutcome
@@ -178,7 +179,8 @@ GENERAL: Final[dict[str, dict[str, Any] | bytes]] = {
     "stream of another type": {"stream": "yes"},
     "lone surrogate": rb'{"model":"a.m","max_tokens":1,"messages":[{"role":"user","content":"\ud800"}]}',
     "huge integer": {"seed": 10**30},
-    "time": {"system": "it is {{CURRENT_TIME}}"},
+    "time": {"system": "it is {{CURRENT_TIMEZONE}}"},
+    "time in a part": {"system": [text("it is {{CURRENT_TIMEZONE}}", **CACHE)]},
     "files": {"files": [{"type": "file", "id": "x"}]},
     "tools of the gateway": {"tool_ids": ["x"]},
     "65 messages": {"messages": HI * 65},
@@ -238,6 +240,16 @@ async def test_other_requests_are_left_to_the_handler(model: str) -> None:
         )
         assert reply.status == 200
         assert b"{{" not in sites.fast.provider.requests[0].body
+
+
+async def test_a_request_that_its_placeholders_make_long_is_left_to_the_handler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(json_encoder, "MAX_STEP_WEIGHT", 3)
+    async with both() as sites:
+        for system, is_fast in (("I am {{USER_NAME}}", False), ("I am it", True)):
+            sent = messages({"model": CONVERTED, "system": system})
+            await sites.compare(system, sent, is_fast, model=CONVERTED)
 
 
 HEADERS: Final[dict[str, tuple[dict[str, str], bool]]] = {
