@@ -1,6 +1,7 @@
 """The gateway without metering: it answers as the real one does, and counts and stores nothing."""
 
-import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.bench.goals import goals_table
 from tests.fakes.daemons.daemon import running_daemon
 from tests.fakes.providers.background_upstream import background_upstream
+from tests.fakes.storage.migrated import NAME
 
 QUESTION = {"model": "big", "messages": [{"role": "user", "content": "hello"}]}
 ACCOUNT = {"email": "admin@example.com", "password": "correct horse battery", "name": "Admin"}
@@ -25,10 +27,12 @@ def test_usage_is_stored_by_the_real_one_only(tmp_path: Path, module: str, asked
             streamed = {**QUESTION, "stream": True}
             status, stream = daemon.call("POST", "/api/chat/completions", streamed, caller)
             assert (status, stream.rstrip().endswith("data: [DONE]")) == (200, True)
-            done = daemon.run_ctl("usage", "report", "-o", "json")
-            assert sum(row["requests"] for row in json.loads(done.stdout)) == asked
             counted = "gatewayd_model_calls_total{" in daemon.run_ctl("metrics").stdout
             assert counted is bool(asked)
+            # The end of the daemon stores what was not yet.
+            assert daemon.stop() == 0
+    with closing(sqlite3.connect(tmp_path / NAME)) as database:
+        assert database.execute("SELECT coalesce(sum(requests), 0) FROM usage").fetchone() == (asked,)
 
 
 def test_the_difference_is_a_goal() -> None:

@@ -15,6 +15,7 @@ from gatewayd.assembly.services import GatewayServices
 from gatewayd.assembly.upkeep.audit import CHECKPOINT_FILE
 from gatewayd.assembly.upkeep.garbage import make_garbage
 from gatewayd.audit.log_keeper import AuditLogKeeper, AuditRetention, CheckpointFile
+from gatewayd.audit.records import ChainVerdict
 from gatewayd.audit.trail import AuditTrail
 from gatewayd.doctor import contents, machine, service_commands, state_folder
 from gatewayd.doctor.findings import DoctorFinding, collected, failed, ordered
@@ -184,12 +185,15 @@ def _stored_checks(
         return list(contents.check_lost(await _lost(TortoiseFiles().blob_keys(), blobs)))
 
     async def audit() -> Findings:
-        problems = (await keeper.verify({})).problems
-        broken = [each.message for each in problems if not each.by_checkpoint]
-        differing = [each.message for each in problems if each.by_checkpoint]
-        return list(contents.check_audit(broken, differing, settings.data_dir / CHECKPOINT_FILE))
+        return _audit_findings(await keeper.verify({}), settings.data_dir / CHECKPOINT_FILE)
 
     return [damage, stored, lost, audit]
+
+
+def _audit_findings(verdict: ChainVerdict, checkpoints: Path) -> Findings:
+    broken = [each.message for each in verdict.problems if not each.by_checkpoint]
+    differing = [each.message for each in verdict.problems if each.by_checkpoint]
+    return list(contents.check_audit(broken, differing, checkpoints))
 
 
 async def _lost(keys: AsyncIterator[str], blobs: BlobStore) -> Sequence[str]:
