@@ -7,32 +7,35 @@ from pathlib import Path
 import pytest
 
 from tests.bench.goals import goals_table
+from tests.blackbox.test_fast_path import PROVIDER, Site, message
 from tests.fakes.daemons.daemon import running_daemon
 from tests.fakes.providers.background_upstream import background_upstream
 from tests.fakes.storage.migrated import NAME
 
-QUESTION = {"model": "big", "messages": [{"role": "user", "content": "hello"}]}
-ACCOUNT = {"email": "admin@example.com", "password": "correct horse battery", "name": "Admin"}
+ASKED = (message(), message(), message(stream=True))
 
 
-@pytest.mark.parametrize(("module", "asked"), [("gatewayd", 2), ("tests.bench.unmetered", 0)])
-def test_usage_is_stored_by_the_real_one_only(tmp_path: Path, module: str, asked: int) -> None:
-    with background_upstream(("big",)) as provider:
-        settings = {"OPENAI_API_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "k"}
-        with running_daemon(tmp_path, module=module, **settings) as daemon:
-            _, signed = daemon.call("POST", "/api/v1/auths/signup", ACCOUNT)
-            caller = {"Authorization": f"Bearer {signed['token']}"}
-            status, whole = daemon.call("POST", "/api/chat/completions", QUESTION, caller)
-            assert (status, bool(whole["choices"][0]["message"]["content"])) == (200, True)
-            streamed = {**QUESTION, "stream": True}
-            status, stream = daemon.call("POST", "/api/chat/completions", streamed, caller)
-            assert (status, stream.rstrip().endswith("data: [DONE]")) == (200, True)
-            counted = "gatewayd_model_calls_total{" in daemon.run_ctl("metrics").stdout
-            assert counted is bool(asked)
+@pytest.mark.parametrize(
+    ("module", "stored"), [("gatewayd", len(ASKED)), ("tests.bench.unmetered", 0)], ids=["real", "unmetered"]
+)
+def test_usage_is_stored_by_the_real_one_only(tmp_path: Path, module: str, stored: int) -> None:
+    file = tmp_path / "gatewayd.toml"
+    with background_upstream(("m",)) as provider:
+        file.write_text(PROVIDER.format(url=provider.url))
+        with running_daemon(tmp_path, "-f", str(file), module=module) as daemon:
+            made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
+            site = Site(daemon, made.stdout.split()[-1])
+            replies = [site.ask(body) for body in ASKED]
+            assert {reply.status for reply in replies} == {200}
+            assert replies[2].body.rstrip().endswith(b"data: [DONE]")
+            calls = "gatewayd_model_calls_total{" in daemon.run_ctl("metrics").stdout
+            assert calls is bool(stored)
+            # Both take the same way, or their costs could not be compared; the first one looks for its key.
+            assert site.fast_count() == len(ASKED) - 1
             # The end of the daemon stores what was not yet.
             assert daemon.stop() == 0
     with closing(sqlite3.connect(tmp_path / NAME)) as database:
-        assert database.execute("SELECT coalesce(sum(requests), 0) FROM usage").fetchone() == (asked,)
+        assert database.execute("SELECT coalesce(sum(requests), 0) FROM usage").fetchone() == (stored,)
 
 
 def test_the_difference_is_a_goal() -> None:

@@ -1,7 +1,8 @@
 """The gateway without metrics, usage and limits: `python -m tests.bench.unmetered`, instead of `-m gatewayd`.
 
 Beside the real one in a run (`--unmetered`) it tells what these three cost together. Nothing is counted or
-stored of requests, calls and chunks; answers are the same. No setting does that: a gateway always meters.
+stored of requests, calls and chunks, but how many took the fast path; answers are the same. No setting does
+that: a gateway always meters.
 """
 
 from typing import Any
@@ -32,7 +33,7 @@ def switch_off() -> None:
         },
         MeteredChunks: {"_shown": lambda _, chunk: chunk, "_end": nothing},
         RequestObservation: {
-            **dict.fromkeys(("end", "note_fast", "withdraw"), nothing),
+            **dict.fromkeys(("end", "withdraw"), nothing),
             "begin": lambda *_: observed,
         },
         fast_path: {

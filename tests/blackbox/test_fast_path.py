@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -109,9 +109,19 @@ def read_reply(channel: socket.socket) -> Reply:
             continue
         length = re.search(rb"content-length: (\d+)", head.lower())
         if length is None and body.endswith(b"0\r\n\r\n"):
-            return next(iter(parse_replies(data)))
+            return replace(next(iter(parse_replies(data))), body=unchunked(body))
         if length is not None and len(body) >= int(length[1]):
             return next(iter(parse_replies(data)))
+
+
+def unchunked(body: bytes) -> bytes:
+    """Return what the chunks of a body hold; where they end may differ."""
+    found = b""
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        found += body[: int(size, 16)]
+        body = body[int(size, 16) + 2 :]
+    return found
 
 
 def embedding(key: str, **fields: Any) -> bytes:
