@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import ErrorKind, GatewayError, invalid
+from gatewayd.json_strings import Text, escaped_end, is_escaped, piece_end, without_strings
 from gatewayd.text import MAX_CHAT_DEPTH, MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEGER
 from gatewayd.time_slices import LoopPacer
 
@@ -39,7 +40,6 @@ other (PEP 393, which stores Latin-1 in one byte as well).
 """
 
 MAX_STEP_TOKENS: Final = 1_000
-
 MAX_STRETCH_BYTES: Final = 4096
 MIN_STRETCH_BYTES: Final = 128
 MAX_PAUSE_TOKENS: Final = 1_000
@@ -52,34 +52,36 @@ start of a container, and after a number of tokens that doubles each time.
 
 _TOKEN: Final = re.compile(rb'"[^"\\]{0,256}+"|["\[\]{}]')
 _TEXT: Final = rb'"[^"\\]{0,1024}+(?:\\.[^"\\]{0,256}+)*+"'
-_FLAT: Final = rb'(?:[^"\[\]{}]++|' + _TEXT + rb")*+"
-_NESTED: Final = rb'(?:[^"\[\]{}]++|' + _TEXT + rb"|\[" + _FLAT + rb"\]|\{" + _FLAT + rb"\})*+"
+_PLAIN: Final = rb'[^"\[\]{}]*+'
+_FLAT: Final = _PLAIN + rb"(?:" + _TEXT + _PLAIN + rb")*+"
+_NESTED: Final = (
+    _PLAIN + rb"(?:(?:" + _TEXT + rb"|\[" + _FLAT + rb"\]|\{" + _FLAT + rb"\})" + _PLAIN + rb")*+"
+)
+_BESIDE: Final = rb'[^"\[\]{},]*+'
 _STRETCH: Final = re.compile(
-    rb'(?:(?:[^"\[\]{},]++|' + _TEXT + rb"|\[" + _NESTED + rb"\]|\{" + _NESTED + rb"\})*+,)++", re.DOTALL
+    rb"(?:"
+    + _BESIDE
+    + rb"(?:(?:"
+    + _TEXT
+    + rb"|\["
+    + _NESTED
+    + rb"\]|\{"
+    + _NESTED
+    + rb"\})"
+    + _BESIDE
+    + rb")*+,)++",
+    re.DOTALL,
 )
 """Members with their commas: strings, numbers, literals, and containers with one level of others inside."""
 _STRETCH_LEVELS: Final = 2
-_TEXTS: Final = re.compile(_TEXT, re.DOTALL)
-_REST_OF_TEXT: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _NAME: Final = re.compile(rb'[ \t\r\n]*+("(?:[^"\\]|\\.)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
-_CHARACTERS: Final = re.compile(
-    rb'(?:[^"\\]++|\\(?:[^u]|u(?![dD][89abAB])[^"\\]{4}|u[dD][89abAB][^"\\]{2}\\u[^"\\]{4}))++',
-    re.DOTALL,
-)
-"""Characters of a string; the end cuts no escape and no surrogate pair (RFC 8259, 7)."""
-_ESCAPES_BYTES: Final = 64
-"""Number of bytes before a cut that are looked at: an escaped surrogate pair has twelve."""
 _LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE])[0-9]{19,}+(?![.eE])")
 _LONG_RUN: Final = b"0" * 19
 _AS_ZEROS: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _BLANKS: Final = b" \t\r\n"
 _BLANK: Final = re.compile(rb"[ \t\r\n]*+")
-_QUOTE, _BACKSLASH, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"\\[]{}'
+_QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
 _CONTAINERS: Final = (dict, list)
-
-
-Text = bytes | bytearray
-"""A JSON text, or a part of one, in UTF-8."""
 
 
 class DepthError(GatewayError):
@@ -108,7 +110,6 @@ LARGE_LIMITS: Final = JsonLimits(containers=50_000, values=500_000)
 
 BULK_LIMITS: Final = JsonLimits(containers=250_000, values=1_000_000)
 """For whole chats and long lists, which are processed in slices."""
-
 
 CHAT_LIMITS: Final = replace(BULK_LIMITS, depth=MAX_CHAT_DEPTH)
 """For stored chats."""
@@ -307,7 +308,7 @@ class _Scan:
             return start
         text = found[0]
         if b'"' in text:
-            text = _TEXTS.sub(b"", text)
+            text = without_strings(text)
         self._containers += text.count(b"[") + text.count(b"{")
         self._commas += text.count(b",")
         self._check()
@@ -404,8 +405,8 @@ class _Scan:
             until = min(position + SLICE_BYTES, size)
             quote = data.find(b'"', position, until)
             stop = until if quote < 0 else quote
-            if self._is_escaped(position, stop):
-                stop, quote = self._escaped_end(position, stop, until, quote)
+            if is_escaped(data, position, stop):
+                stop, quote = escaped_end(data, position, until, quote)
             if quote >= 0:
                 break
             if stop == position or until == size:
@@ -418,28 +419,13 @@ class _Scan:
             self._put(value, start, end)
         return end
 
-    def _is_escaped(self, start: int, place: int) -> bool:
-        """Return whether the character at `place` is escaped; that at `start`, of the same string, is not."""
-        if place == start or self._data[place - 1] != _BACKSLASH:
-            return False
-        text = self._data[start:place]
-        return (len(text) - len(text.rstrip(b"\\"))) % 2 == 1
-
-    def _escaped_end(self, start: int, place: int, until: int, quote: int) -> tuple[int, int]:
-        """Return the position after an escaped character, and that of the quote at the end, -1 without."""
-        if quote < 0:
-            return place - 1, -1
-        found = _REST_OF_TEXT.match(self._data, start, until)
-        stop = until if found is None else found.end()
-        return stop, stop if stop < until and self._data[stop] == _QUOTE else -1
-
     async def _long_text(self, start: int, end: int) -> str:
         data = self._data
         parts: list[str] = []
         characters = width = 0
         position = start + 1
         while position < end - 1:
-            cut = self._cut(position, end - 1)
+            cut = piece_end(data, position, end - 1, MAX_TEXT_SLICE_BYTES)
             while data[cut] & 0xC0 == 0x80:
                 cut += 1
             part: str = _loads(_quoted(data[position:cut]), position, is_exact=False)
@@ -451,23 +437,6 @@ class _Scan:
             position = cut
             await self._pace.turn()
         return "".join(parts)
-
-    def _cut(self, start: int, end: int) -> int:
-        """Return the end of the first piece of a string, in which no escape and no surrogate pair is cut."""
-        data = self._data
-        cut = min(start + MAX_TEXT_SLICE_BYTES, end)
-        if data.find(b"\\", start, cut) >= 0:
-            # To decode an escape takes ten times as long as a character.
-            cut = min(start + MAX_TEXT_SLICE_BYTES // 4, end)
-        near = max(cut - _ESCAPES_BYTES, start)
-        escape = data.find(b"\\", near, cut)
-        if cut == end or escape < 0:
-            return cut
-        escape += self._is_escaped(start, escape)
-        found = _CHARACTERS.match(data, escape, cut)
-        whole = escape if found is None else found.end()
-        # What is no escape is refused when the piece is decoded.
-        return whole if whole > start else cut
 
     def _build(self, frame: _Frame, place: int, *, is_last: bool = False) -> None:
         """Decode the members of a frame that come before a position."""
