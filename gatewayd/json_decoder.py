@@ -13,8 +13,18 @@ from typing import Any, Final
 import orjson
 
 from gatewayd.errors import ErrorKind, GatewayError, invalid
-from gatewayd.json_strings import Text, escaped_end, is_escaped, piece_end, without_strings
-from gatewayd.text import MAX_CHAT_DEPTH, MAX_INTEGER, MAX_JSON_DEPTH, MIN_INTEGER
+from gatewayd.text import (  # fmt: skip
+    MAX_CHAT_DEPTH,
+    MAX_INTEGER,
+    MAX_JSON_DEPTH,
+    MIN_INTEGER,
+    JsonText,
+    character_bytes,
+    escaped_end,
+    is_escaped,
+    piece_end,
+    without_strings,
+)
 from gatewayd.time_slices import LoopPacer
 
 MAX_NAME_BYTES: Final = 65536
@@ -118,7 +128,7 @@ CHAT_LIMITS: Final = replace(BULK_LIMITS, depth=MAX_CHAT_DEPTH)
 class JsonMembers:
     """The members of a list, each decoded on iteration."""
 
-    def __init__(self, data: Text, spans: Sequence[tuple[int, int]], limits: JsonLimits) -> None:
+    def __init__(self, data: JsonText, spans: Sequence[tuple[int, int]], limits: JsonLimits) -> None:
         self._data = data
         self._spans = spans
         self._limits = limits
@@ -150,7 +160,7 @@ class UndecodedMember:
     most: int
 
 
-async def decode(data: Text, limits: JsonLimits, undecoded: UndecodedMember | None = None) -> Any:
+async def decode(data: JsonText, limits: JsonLimits, undecoded: UndecodedMember | None = None) -> Any:
     """Return the value of a JSON text.
 
     Raises too_large over the limits, and invalid_request for text that is no JSON, nests too deep or has an
@@ -161,7 +171,7 @@ async def decode(data: Text, limits: JsonLimits, undecoded: UndecodedMember | No
     return await _Scan(data, limits, undecoded, 0, len(data)).run()
 
 
-def is_light(data: Text) -> bool:
+def is_light(data: JsonText) -> bool:
     """Return whether a text can be decoded at once, in a few milliseconds."""
     return len(data) <= MAX_SHORT_BYTES or (
         len(data) <= MAX_LIGHT_BYTES
@@ -170,14 +180,14 @@ def is_light(data: Text) -> bool:
     )
 
 
-def decode_at_once(data: Text, limits: JsonLimits = SMALL_LIMITS) -> Any:
+def decode_at_once(data: JsonText, limits: JsonLimits = SMALL_LIMITS) -> Any:
     """Return the value of a light JSON text; raises too_large for another, and the errors of `decode`."""
     if not is_light(data):
         raise too_many_error("bytes, lists, objects or values than this request allows")
     return decode_light(data, limits)
 
 
-def decode_light(data: Text, limits: JsonLimits) -> Any:
+def decode_light(data: JsonText, limits: JsonLimits) -> Any:
     """Return the value of a JSON text that is known to be light; raises the errors of `decode`."""
     try:
         value = orjson.loads(data)
@@ -215,7 +225,7 @@ class _Scan:
     """One pass over a text or over a part of it."""
 
     def __init__(
-        self, data: Text, limits: JsonLimits, undecoded: UndecodedMember | None, start: int, size: int
+        self, data: JsonText, limits: JsonLimits, undecoded: UndecodedMember | None, start: int, size: int
     ) -> None:
         self._data = data
         self._start = start
@@ -428,9 +438,9 @@ class _Scan:
             cut = piece_end(data, position, end - 1, MAX_TEXT_SLICE_BYTES)
             while data[cut] & 0xC0 == 0x80:
                 cut += 1
-            part: str = _loads(_quoted(data[position:cut]), position, is_exact=False)
+            part: str = _loads(b'"%b"' % bytes(data[position:cut]), position, is_exact=False)
             characters += len(part)
-            width = max(width, _width(part))
+            width = max(width, character_bytes(part))
             if characters * width > MAX_TEXT_BYTES:
                 raise _longer(MAX_TEXT_BYTES // width)
             parts.append(part)
@@ -536,18 +546,7 @@ def _longer(characters: int) -> GatewayError:
     )
 
 
-def _width(text: str) -> int:
-    """Return the maximum number of bytes in memory of each character of a text."""
-    if text.isascii():
-        return 1
-    return 2 if len(text.encode("utf-16-le")) == 2 * len(text) else 4
-
-
-def _quoted(text: Text) -> bytes:
-    return b'"%b"' % bytes(text)
-
-
-def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
+def _loads(data: JsonText, place: int, *, is_exact: bool = True) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -557,7 +556,7 @@ def _loads(data: Text, place: int, *, is_exact: bool = True) -> Any:
     return value
 
 
-def _check_integers(data: Text) -> None:
+def _check_integers(data: JsonText) -> None:
     # The regular expression is slow, and few texts have so many digits in a row.
     if _LONG_RUN in data.translate(_AS_ZEROS) and _LONG_INTEGER.search(data) is not None:
         json.loads(data, parse_int=_exact)

@@ -1,10 +1,10 @@
-"""Tests for gatewayd.json_strings."""
+"""Tests of gatewayd.text about the strings of JSON."""
 
 import json
 
 import pytest
 
-from gatewayd.json_strings import escaped_end, is_escaped, piece_end, without_strings
+from gatewayd.text import escaped_end, is_escaped, piece_end, without_strings
 
 UNITS = ["\\", '"', "\n", "\u0001", "\U0001f600", "ab", 'a\\"']
 
