@@ -92,6 +92,8 @@ _BLANKS: Final = b" \t\r\n"
 _BLANK: Final = re.compile(rb"[ \t\r\n]*+")
 _QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
 _CONTAINERS: Final = (dict, list)
+MAX_CONTINUATION_BYTES: Final = 3
+"""Maximum number of bytes of a character behind its first one (RFC 3629, 3)."""
 
 
 class DepthError(GatewayError):
@@ -193,13 +195,13 @@ def decode_light(data: JsonText, limits: JsonLimits) -> Any:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise _not_json(error, 0) from None
+    # Each level takes two bytes at least.
+    may_be_deep = len(data) > 2 * limits.depth and data.count(b"[") + data.count(b"{") > limits.depth
+    if may_be_deep and _is_deeper(value, limits.depth):
+        raise _deeper(limits.depth)
+    # Behind the depth, as it recurses.
     if limits.has_exact_integers:
         _check_integers(data)
-    if len(data) <= 2 * limits.depth:
-        # Each level takes two bytes at least.
-        return value
-    if data.count(b"[") + data.count(b"{") > limits.depth and _is_deeper(value, limits.depth):
-        raise _deeper(limits.depth)
     return value
 
 
@@ -436,8 +438,8 @@ class _Scan:
         position = start + 1
         while position < end - 1:
             cut = piece_end(data, position, end - 1, MAX_TEXT_SLICE_BYTES)
-            while data[cut] & 0xC0 == 0x80:
-                cut += 1
+            for _ in range(MAX_CONTINUATION_BYTES):
+                cut += data[cut] & 0xC0 == 0x80
             part: str = _loads(b'"%b"' % bytes(data[position:cut]), position, is_exact=False)
             characters += len(part)
             width = max(width, character_bytes(part))

@@ -41,8 +41,9 @@ class BegunCall:
         if call is None or call.model != model:
             return None
         self._call = None
-        # The source is asked again, by the general way.
+        # The source is asked again, by the general way; nothing that has to admit it concerned the call.
         call.attempts = 0
+        call.is_admitted = True
         return call
 
     def take_response(self, url: str, headers: Mapping[str, str], body: bytes | None) -> object | None:

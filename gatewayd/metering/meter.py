@@ -132,10 +132,8 @@ class CallMeter:
         """
         outcome: CallOutcome | None = CallOutcome.FAILED
         try:
-            for admission in self.admissions:
-                if admission.concerns(call):
-                    await self._admit(call)
-                    break
+            if not call.is_admitted and not self.is_free(call):
+                await self._admit(call)
             result = await ask(*args, **options)
             outcome = None
         except asyncio.CancelledError:

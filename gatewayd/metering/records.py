@@ -84,8 +84,9 @@ class MeteredCall:
     that broke off. `characters` is the length of the texts of a stream that have come, `body` the request
     for estimates, dropped at the end, and `details` what the source says of the
     model, which its hosted `maker` answers ("" if unknown). `admissions` are those that admitted the call,
-    and `reservation` and `place` belong to them. `chat` has the ids `chat_id`, `id` and `session_id` of the
-    stored message that the call answers, None without one.
+    and `reservation` and `place` belong to them; nobody is asked for a call that
+    `is_admitted` before it runs. `chat` has the ids `chat_id`, `id` and `session_id` of the stored message
+    that the call answers, None without one.
     """
 
     user_id: str
@@ -114,6 +115,7 @@ class MeteredCall:
     details: Mapping[str, Any] | None = None
     maker: str = ""
     admissions: "Sequence[CallAdmission]" = ()
+    is_admitted: bool = False
     reservation: object = None
     place: object = None
     chat: Mapping[str, Any] | None = None

@@ -24,7 +24,7 @@ def test_usage_is_stored_by_the_real_one_only(tmp_path: Path, module: str, store
         file.write_text(PROVIDER.format(url=provider.url))
         with running_daemon(tmp_path, "-f", str(file), module=module) as daemon:
             made = daemon.run_ctl("setup", "--email", "root@example.org", "--name", "Root", "-o", "name")
-            site = Site(daemon, made.stdout.split()[-1])
+            site = Site(daemon, provider, made.stdout.split()[-1])
             replies = [site.ask(body) for body in ASKED]
             assert {reply.status for reply in replies} == {200}
             assert replies[2].body.rstrip().endswith(b"data: [DONE]")

@@ -418,6 +418,10 @@ def test_messages_are_the_same(model: str, is_stream: bool, fast: Site, general:
     for name, (fields, headers, path, _) in MESSAGES.items():
         named = {key: value.replace("NAME", f"{model} {is_stream}") for key, value in headers.items()}
         body = message(**{"model": model, "max_tokens": 9, "stream": is_stream, **fields})
+        if is_stream and model == "o.m":
+            # In one write: the first ping comes behind what the first read has.
+            for site in (fast, general):
+                site.provider.script(Scripted(steps=[b"".join(openai_stream(["Hello", " from", " m"]))]))
         replies = [site.ask(body, named, path or "/v1/messages") for site in (fast, general)]
         # Each gateway makes ids of its own.
         found = [MADE_ID.sub("ID", repr(shown(reply))) for reply in replies]

@@ -90,6 +90,7 @@ def pair(both: Pair) -> Pair:
     both.cluster.provider.script()
     both.services.renew()
     for each in both.houses:
+        each.assert_well()
         each.daemon.log.clear()
     return both
 
@@ -375,7 +376,7 @@ def test_limits_count_the_calls_of_all_nodes_together(pair: Pair) -> None:
     first.ok("DELETE", f"{limits}/{made['id']}", None, first.admin)
     # One call at a time: a node is killed between reserving and settling.
     budget = {"user": first.ann.id, "parallel": 1, "budgets": ["100000tokens/month"]}
-    first.ok("PUT", limits, budget, first.admin)
+    held = first.ok("PUT", limits, budget, first.admin)
     hang(first)
     wait_until(lambda: ask(second, first.ann).status == 429, "the limit")
     first.daemon.stop(signal.SIGKILL)
@@ -386,4 +387,5 @@ def test_limits_count_the_calls_of_all_nodes_together(pair: Pair) -> None:
         return next(use for use in uses if use["what"] == "100000tokens/month")
 
     wait_until(lambda: not budget_use()["reserved"], "the end of the reservation", 15)
+    second.ok("DELETE", f"{limits}/{held['id']}", None, second.admin)
     second.assert_well()

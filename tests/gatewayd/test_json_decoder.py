@@ -231,6 +231,29 @@ async def test_a_long_text_with_a_broken_escape_is_refused(bad: str) -> None:
             await decode(f'{{"a":"{text}"}}'.encode(), SMALL_LIMITS)
 
 
+async def test_bytes_that_continue_no_character_are_refused_in_small_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each piece that is decoded has a slice at most, and the rest of a character."""
+    sizes, loads = [], json_decoder._loads
+
+    def noted(data: Any, *args: Any, **options: Any) -> Any:
+        sizes.append(len(data))
+        return loads(data, *args, **options)
+
+    monkeypatch.setattr(json_decoder, "_loads", noted)
+    with pytest.raises(GatewayError, match="not valid UTF-8"):
+        await decode(b'["' + b"\x80" * (8 * 1024 * 1024) + b'"]', LARGE_LIMITS)
+    assert max(sizes) <= json_decoder.MAX_TEXT_SLICE_BYTES + 5
+
+
+@pytest.mark.parametrize("depth", [100, 990])
+def test_a_long_integer_deep_inside_is_too_deep_first(depth: int) -> None:
+    text = b"[" * depth + b"1234567890123456789" + b"]" * depth
+    with pytest.raises(GatewayError, match="nests deeper"):
+        json_decoder.decode_at_once(text)
+
+
 @pytest.mark.parametrize(
     "number", ["18446744073709551615", "-9223372036854775808", "0.12345678901234567890123"]
 )

@@ -80,10 +80,11 @@ SQLSTATE_REASONS: Final = {
     "57014": TIMED_OUT,
     "XX001": DAMAGED_FILES,
     "XX002": DAMAGED_INDEX,
-    # What PgBouncer answers to a parameter that it does not know.
+    # PgBouncer says so for a parameter or a mode that it does not support, and when it has too many clients.
     "08P01": FailureReason(
-        ErrorKind.NOT_CONFIGURED,
-        "the server, or a pooler in front of it, refuses a parameter of the connection",
+        ErrorKind.UNAVAILABLE,
+        "the server, or a pooler in front of it, refuses the connection",
+        BROKEN_SECONDS,
     ),
     "08": UNREACHABLE,
     "22": UNSTORABLE,

@@ -108,7 +108,9 @@ class PostgresEngine(AsyncpgDBClient):
         claimed = False
         try:
             with _time_limit(connection, CLAIM_SECONDS):
-                await wrap_errors(self._check_session, connection)
+                if not self._claimed:
+                    # Not for a renewal: it would need more connections than the daemon has.
+                    await wrap_errors(self._check_session, connection)
                 await self._acquire_claim(connection)
             claimed = True
         finally:
@@ -269,7 +271,7 @@ class PostgresEngine(AsyncpgDBClient):
                 other = await self.reserve()
                 stack.callback(other.close)
                 others.append(await other.begin_transaction(BACKEND))
-        return own in others
+            return own in others or own != await connection.fetchval(BACKEND)
 
     async def _acquire_claim(self, connection: Any) -> None:
         key = lock_key("daemon")

@@ -9,6 +9,7 @@ import orjson
 
 from gatewayd.catalog.interfaces import RuntimeSource
 from gatewayd.catalog.providers.records import ManagedProvider, ProviderOffer
+from gatewayd.completions.refusal_reasons import RefusalReason
 from gatewayd.deadlines import TimeLimit
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.upstream.sources.config import ModelListUse, ProviderConfig, SourceKind
@@ -20,10 +21,8 @@ MAX_VERSION_BYTES = 64 * 1024
 UNPROVED: Final = "its models are listed without a key"
 """Why the list of models says nothing about a key."""
 
-SILENT_KINDS: Final = frozenset(
-    {ErrorKind.TIMEOUT, ErrorKind.UPSTREAM_UNREACHABLE, ErrorKind.RATE_LIMITED, ErrorKind.UNAVAILABLE}
-)
-"""Kinds of errors that are no refusal of a request without a key."""
+REFUSAL_KINDS: Final = frozenset({ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND})
+"""Kinds of errors that refuse a request without a key, besides those about the key."""
 
 ConfigOf = Callable[[ManagedProvider], ProviderConfig]
 
@@ -52,9 +51,9 @@ class SourceTester:
         try:
             await self._ask(replace(config, key=None, keys=()))
         except GatewayError as error:
-            if error.kind in SILENT_KINDS:
-                return f"whether its list of models needs a key is not known: {error.message}"
-            return ""
+            if error.kind in REFUSAL_KINDS or error.provider_code == RefusalReason.KEY:
+                return ""
+            return f"whether its list of models needs a key is not known: {error.message}"
         return UNPROVED
 
     async def _ask(self, config: ProviderConfig) -> ProviderOffer:

@@ -8,6 +8,7 @@ import pytest
 from gatewayd.completions.records import CompletionChunk
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.metering.answers import MeteredChunks, MeteredReply
+from gatewayd.metering.begun_call import BEGUN, BegunCall
 from gatewayd.metering.meter import CallMeter
 from gatewayd.metering.records import CallOutcome, MeteredCall, TokenUsage
 
@@ -123,6 +124,20 @@ async def test_a_call_that_no_admission_concerns_is_not_settled() -> None:
     await meter.run(call, answer)
     meter.finish(call, CallOutcome.ANSWERED)
     assert admission.settlements == []
+
+
+async def test_a_limit_that_is_set_while_the_fast_path_asks_concerns_the_next_call() -> None:
+    meter, admission = CallMeter(), Admission(refuses=True)
+    call = begun(meter)
+    token = BEGUN.set(BegunCall(call, ("", {}, b""), None, lambda *_: None))
+    try:
+        meter.admissions = [admission]
+        assert begun(meter) is call
+        assert await meter.run(call, answer) == "answer"
+        with pytest.raises(GatewayError):
+            await meter.run(begun(meter), answer)
+    finally:
+        BEGUN.reset(token)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ class PublicModelRoutes:
             aliased = anthropic_lists.aliased(listed, self._catalog.alias_of)
             return await body.large_reply(anthropic_lists.model_page(aliased, request.query))
         parts = await json_encoder.encode({"object": "list", "data": listed})
-        if not self._may_have_buttons():
+        if state is not None and not (buttons.actions or buttons.filters or self._may_have_buttons()):
             self._kept.keep(actor(request), state, parts)
         return await packed(request, body.encoded_reply(parts))
 

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
+from unittest.mock import AsyncMock
 
+import asyncpg
 import pytest
 
 from gatewayd.errors import ErrorKind, GatewayError
 from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
+from gatewayd.storage.engine.postgres import PostgresEngine
 from tests.conftest import missing
 from tests.fakes.daemons.daemon import free_port
 from tests.fakes.directory.slapd import wait_for
@@ -81,10 +84,39 @@ async def test_a_pooler_that_refuses_the_limits_of_a_connection_is_told(
     location: DatabaseLocation, tmp_path: Path
 ) -> None:
     with pooled(tmp_path, location, "session", takes_all=False) as behind:
-        with pytest.raises(GatewayError, match="a pooler in front of it, refuses a parameter") as caught:
+        with pytest.raises(GatewayError, match="a pooler in front of it, refuses the connection") as caught:
             async with Database.open(behind) as database:
                 await database.own()
-        assert caught.value.kind is ErrorKind.NOT_CONFIGURED
+        # A full pooler says the same: it is no reason to stop.
+        assert caught.value.kind is ErrorKind.UNAVAILABLE
+
+
+async def test_a_pooler_with_idle_sessions_is_refused(location: DatabaseLocation, tmp_path: Path) -> None:
+    with pooled(tmp_path, location, "transaction", is_fair=True) as behind:
+        known = behind.credentials
+        address = {name: known[name] for name in ("host", "port", "user", "database")}
+        busy = [await asyncpg.connect(**address, statement_cache_size=0) for _ in range(8)]
+        for connection in busy:
+            await connection.execute("BEGIN")
+        for connection in busy:
+            await connection.execute("ROLLBACK")
+        async with Database.open(behind) as database:
+            with pytest.raises(GatewayError, match="set the pooler to session mode"):
+                await database.own()
+        for connection in busy:
+            await connection.close()
+
+
+async def test_a_claim_is_renewed_without_further_connections(
+    location: DatabaseLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Database.open(location) as database:
+        await database.own()
+        engine = cast(PostgresEngine, database.engine)
+        monkeypatch.setattr(engine, "reserve", AsyncMock(side_effect=AssertionError("no connection is left")))
+        engine._claim.terminate()
+        await database.ping()
+        assert engine._claim is not None
 
 
 async def test_a_pooler_in_session_mode_is_used(location: DatabaseLocation, tmp_path: Path) -> None:

@@ -69,8 +69,10 @@ async def test_each_failure_says_what_failed(fake: FakeUpstream) -> None:
         (json_reply({"error": {"message": "no key"}}, status=400), ""),
         (json_reply({"data": [{"id": "m"}]}), "its models are listed without a key"),
         (json_reply({"error": {"message": "slowly"}}, status=429), "whether its list of models needs a key"),
+        (json_reply({"error": {"message": "broken"}}, status=500), "whether its list of models needs a key"),
+        (Reply(content_type="text/html", steps=[b"<html>"]), "whether its list of models needs a key"),
     ],
-    ids=["401", "400", "200", "429"],
+    ids=["401", "400", "200", "429", "500", "page"],
 )
 async def test_a_list_that_needs_no_key_tests_none(fake: FakeUpstream, answer: Reply, doubt: str) -> None:
     fake.script(answer)
