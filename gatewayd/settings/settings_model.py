@@ -117,8 +117,7 @@ class Settings(
     database_url: types.DatabaseUrl = setting(
         restart(STORAGE),
         SecretStr(""),
-        "Database of the gateway; the SQLite file gatewayd.db in data_dir when empty. A pooler in front of "
-        "PostgreSQL has to be in session mode.",
+        "Database of the gateway; the SQLite file gatewayd.db in data_dir when empty.",
     )
     database_pool_size: types.Whole = setting(
         restart(STORAGE), 10, "Maximum number of connections to a PostgreSQL database.", ge=1, le=1000

@@ -299,7 +299,7 @@ async def test_a_submission_is_noted_before_it_is_made(bench: PassedBench) -> No
     bench.provider.questions = 10**9
     await bench.add(bodies(3))
     await bench.worker.start_waiting()
-    await until(lambda: bench.provider.count("POST batches"))
+    await until(lambda: bench.provider.batches)
     state = bench.states.rows["batch_b"]
     assert (state.sent, state.tried_at, state.last_tried_at) == (3, NOW, NOW)
     await bench.kill()

@@ -370,6 +370,7 @@ async def test_changes_by_another_process_are_taken_from_the_store() -> None:
     async with make_registry(plugin_of("kept", FILTER), plugin_of("gone", FILTER)) as plugged:
         registry, store = plugged.registry, plugged.store
         instance = await registry.loaded(function, "kept")
+        await registry.loaded(function, "gone")
         heard: list[str] = []
         registry.subscribe(lambda plugin: heard.append(plugin.id))
         await registry.refresh()
