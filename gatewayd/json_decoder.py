@@ -92,8 +92,6 @@ _BLANKS: Final = b" \t\r\n"
 _BLANK: Final = re.compile(rb"[ \t\r\n]*+")
 _QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = b'"[]{}'
 _CONTAINERS: Final = (dict, list)
-MAX_CONTINUATION_BYTES: Final = 3
-"""Maximum number of bytes of a character behind its first one (RFC 3629, 3)."""
 
 
 class DepthError(GatewayError):
@@ -438,7 +436,7 @@ class _Scan:
         position = start + 1
         while position < end - 1:
             cut = piece_end(data, position, end - 1, MAX_TEXT_SLICE_BYTES)
-            for _ in range(MAX_CONTINUATION_BYTES):
+            for _ in range(3):  # A character has at most three further bytes (RFC 3629, 3).
                 cut += data[cut] & 0xC0 == 0x80
             part: str = _loads(b'"%b"' % bytes(data[position:cut]), position, is_exact=False)
             characters += len(part)

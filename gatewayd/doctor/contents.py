@@ -142,6 +142,7 @@ def check_audit(
         path = shlex.quote(str(checkpoints))
         yield DoctorFinding(
             "audit-broken",
-            f"the audit log is not that of its checkpoints, as after a restore; else it was cut: {by_checkpoint[0]}",
+            "the audit log is not that of its checkpoints, as after a restore; else it was cut: "
+            f"{by_checkpoint[0]}",
             f"mv --backup=numbered {path} {shlex.quote(f'{checkpoints}.former')}",
         )
