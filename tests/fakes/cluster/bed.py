@@ -87,6 +87,10 @@ class Bed:
                 time.sleep(0.1)
                 with contextlib.suppress(OSError):
                     answer = node.daemon.call("GET", "/readyz")
+        first = self.nodes[0].daemon
+        assert first is not None
+        # The process of the first node may be another one now.
+        self.house.daemon.process = first.process
         wait_ready(self.house.daemon)
 
     def rows(self, sql: str) -> list[list[str]]:
