@@ -24,6 +24,7 @@ from tests.fakes.http.raw_http import send
 from tests.fakes.storage.migrated import NAME, migrated_copy
 
 START_SECONDS = 60.0
+PORT_SECONDS = 20.0
 
 
 @dataclass
@@ -91,6 +92,19 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def await_port(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    """Wait until a server listens on a port of loopback; fail with its log when it ends or takes too long."""
+    deadline = time.monotonic() + PORT_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    raise AssertionError(f"{process.args} did not start: {log.read_text()}")
 
 
 def environment(state: Path, port: int, settings: Mapping[str, str]) -> dict[str, str]:

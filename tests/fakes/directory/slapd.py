@@ -3,9 +3,7 @@
 import datetime
 import ipaddress
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.fakes.daemons.daemon import await_port, free_port
+
 BASE = "dc=example,dc=org"
 ROOT = f"cn=root,{BASE}"
 ROOT_PASSWORD = "root secret"
@@ -27,7 +27,6 @@ PEOPLE = f"ou=people,{BASE}"
 STAFF = f"ou=staff,{BASE}"
 GROUPS = f"ou=groups,{BASE}"
 PASSWORD = "ada's own secret"
-START_SECONDS = 20
 SCHEMAS = Path("/etc/ldap/schema")
 
 CONFIG = """
@@ -132,25 +131,12 @@ def running_slapd(folder: Path, program: str) -> Iterator[Slapd]:
         process = subprocess.Popen(arguments, stdout=log, stderr=log)
     try:
         server = Slapd(folder, port, ldaps_port)
-        wait_for(process, port, folder / "log")
+        await_port(process, port, folder / "log")
         fill(server)
         yield server
     finally:
         process.terminate()
         process.wait(10)
-
-
-def wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until the server listens; fail with its log when it ends or takes too long."""
-    deadline = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.02)
-        else:
-            return
-    raise AssertionError(f"{process.args} did not start: {log.read_text()}")
 
 
 def fill(server: Slapd) -> None:
@@ -165,13 +151,6 @@ def fill(server: Slapd) -> None:
     ada = server.add_person("ada", displayName=["Ada Löve"])
     server.add(f"cn=research\\, theory,{GROUPS}", objectClass=["groupOfNames"], member=[ada])
     server.add(f"cn=staff,{GROUPS}", objectClass=["groupOfNames"], member=[ada])
-
-
-def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def write_certificates(folder: Path) -> None:

@@ -18,8 +18,7 @@ from gatewayd.storage.engine.database import Database
 from gatewayd.storage.engine.location import DatabaseLocation
 from gatewayd.storage.engine.postgres import PostgresEngine
 from tests.conftest import missing
-from tests.fakes.daemons.daemon import free_port
-from tests.fakes.directory.slapd import wait_for
+from tests.fakes.daemons.daemon import await_port, free_port
 
 pytestmark = pytest.mark.parametrize("location", ["postgres"], indirect=True)
 
@@ -59,7 +58,7 @@ def pooled(
         command = [str(program), *user, str(file)]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
-        wait_for(process, port, log)
+        await_port(process, port, log)
         yield replace(location, credentials={**known, "host": "127.0.0.1", "port": port})
     finally:
         process.kill()

@@ -11,8 +11,10 @@ from gatewayd.accounts.records import Role
 from gatewayd.catalog.records import Model
 from gatewayd.catalog.service import Catalog, CatalogOptions
 from gatewayd.http.public.models.routes import LISTS, PublicModelRoutes
+from gatewayd.pipeline.functions.model_actions import ModelActionSet
 from gatewayd.tasks import TaskRegistry
 from tests.fakes.http.public_app import Client, bearer, raw_get, serving
+from tests.fakes.plugins.memory import plugin_of
 from tests.fakes.providers.models import FakeRecords, FakeSource, make_actor, make_model
 
 PUBLIC = {"principal_type": "user", "principal_id": "*", "permission": "read"}
@@ -22,7 +24,7 @@ FEW = (make_model("acme/m:1", detail={"openai": {"id": "m"}}), make_model("b"))
 
 
 @asynccontextmanager
-async def listing(models: Sequence[Model] = FEW) -> AsyncIterator[Client]:
+async def listing(models: Sequence[Model] = FEW, buttons: Any = None) -> AsyncIterator[Client]:
     tasks = TaskRegistry()
     admin = make_actor()
     catalog = Catalog(FakeRecords(), tasks, CatalogOptions(), clock=lambda: 7)
@@ -34,7 +36,7 @@ async def listing(models: Sequence[Model] = FEW) -> AsyncIterator[Client]:
         "other": make_actor("o", Role.USER),
         "pending": make_actor("p", Role.PENDING),
     }
-    async with serving(PublicModelRoutes(catalog).routes(), actors) as client:
+    async with serving(PublicModelRoutes(catalog, buttons).routes(), actors) as client:
         yield client
     await tasks.close()
 
@@ -71,6 +73,27 @@ async def test_a_long_list_is_kept_for_its_caller_until_a_right_changes() -> Non
         await client.post("/api/v1/models/model/toggle?id=m0007", headers=bearer("admin"))
         assert await ids("user") == []
         assert await ids("admin") == names
+
+
+class SwitchedOffButtons:
+    """The button of a function that is switched off while it is read, once."""
+
+    def __init__(self) -> None:
+        action = plugin_of("press", "class Action:\n    pass", is_global=True)
+        button = {"id": "press", "name": "Press", "description": "", "icon": None}
+        self.sets = [ModelActionSet(actions=[(action, button)])]
+
+    def may_have_any(self) -> bool:
+        return False
+
+    async def read(self) -> ModelActionSet:
+        return self.sets.pop() if self.sets else ModelActionSet()
+
+
+async def test_a_list_with_the_button_of_a_function_that_is_off_is_not_kept() -> None:
+    async with listing(buttons=SwitchedOffButtons()) as client:
+        shown = [await (await client.get("/api/models", headers=bearer("admin"))).text() for _ in range(3)]
+    assert ["press" in text for text in shown] == [True, False, False]
 
 
 async def test_encoded_slash_in_an_id_is_the_slash() -> None:
